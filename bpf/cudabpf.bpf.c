@@ -95,7 +95,7 @@ SEC("?fexit") int driver_function_left(__u64* ctx) {
   return function_ends(result, bpf_get_attach_cookie(ctx));
 }
 
-SEC("?tracepoint") int driver_xid(void* ctx) { return xid_told(ctx); }
+SEC("?tracepoint") int driver_xid(void* ctx) { return xid_reported(ctx); }
 
 SEC("?raw_tp/sched_process_fork")
 int BPF_PROG(process_fork, struct task_struct* parent, struct task_struct* child) {

@@ -73,10 +73,10 @@ static __always_inline void read_parameters(struct cb_driver* record, struct cb_
                                             __u64 argument) {
   __u64 from = 0;
   __u64 size = plan->follow_max;
-  bool told = plan->follow_size_at;
+  bool sized = plan->follow_size_at;
   if (bpf_probe_read_user(&from, sizeof(from), (void*)(argument + plan->follow_at)) || !from)
     return;
-  if (told) {
+  if (sized) {
     __u32 given = 0;
     bpf_probe_read_user(&given, sizeof(given), (void*)(argument + plan->follow_size_at));
     if (given < size) size = given;
@@ -85,7 +85,7 @@ static __always_inline void read_parameters(struct cb_driver* record, struct cb_
   size = at_most(size, CB_MAX_PARAMS);
   if (!bpf_probe_read_user(record->parameters, size, (void*)from)) {
     record->head.string_size = size;
-  } else if (told) {
+  } else if (sized) {
     record->head.flags |= CB_READ_FAULT;
   } else if (!bpf_probe_read_user(record->parameters, 8, (void*)from)) {
     record->head.string_size = 8;
@@ -393,7 +393,7 @@ static __always_inline long read_tracepoint_string(char* to, __u32 size, const v
   return bpf_probe_read_kernel_str(to, size, event + (where & 0xffff));
 }
 
-static __always_inline int xid_told(const void* event) {
+static __always_inline int xid_reported(const void* event) {
   struct cb_xid* record =
       begin_record(sizeof(*record), current_ids(), CB_XID, 0, bpf_ktime_get_ns());
   if (!record) return 0;

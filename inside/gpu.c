@@ -69,7 +69,7 @@ static void stop(void) {
   ci_cupti.ActivityDisable(CUPTI_KIND_GRAPH_TRACE);
 }
 
-static void tell_full_buffers(const bool* stop) {
+static void report_full_buffers(const bool* stop) {
   struct ci_gpu_buffer* buffer;
   while (!__atomic_load_n(stop, __ATOMIC_ACQUIRE) && (buffer = ci_full_gpu_buffer())) {
     ci_report_gpu_operations(buffer);
@@ -79,13 +79,13 @@ static void tell_full_buffers(const bool* stop) {
 
 /* A thread that rarely submits work takes long to fill its buffers, and CUPTI delivers only full
  * ones unless it is flushed. */
-static void* tell(void* unused) {
+static void* report(void* unused) {
   prctl(PR_SET_NAME, "cudabpf-gpu");
   __u64 flushed = ci_monotonic();
   for (bool wanted = true; wanted;) {
     ci_wait_for_gpu_buffer(FLUSH_EVERY_NS);
     if (!changes(NOBODY, TELLER)) break;
-    tell_full_buffers(&ending);
+    report_full_buffers(&ending);
     if (ci_monotonic() - flushed >= FLUSH_EVERY_NS) {
       flushed = ci_monotonic();
       wanted = ci_state() == CI_TRACED && is_wanted();
@@ -108,14 +108,14 @@ static bool start_to_tell(void) {
   bool started = pthread_attr_init(&attributes) == 0 &&
                  pthread_attr_setstacksize(&attributes, STACK) == 0 &&
                  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) == 0 &&
-                 pthread_create(&thread, &attributes, tell, NULL) == 0;
+                 pthread_create(&thread, &attributes, report, NULL) == 0;
   ci_restore_signals(signals);
   return started;
 }
 
 /* At exit, before CUPTI is gone: what a GPU has not done by now is left out. From here on the other
  * thread leaves CUPTI alone: it would read what is freed. */
-static void tell_the_rest(void) {
+static void report_the_rest(void) {
   if (!ci_owns_gpu_buffers()) return;
   const struct timespec moment = {.tv_nsec = 1000000};
   const __u64 give_up = ci_monotonic() + 1000000000;
@@ -126,7 +126,7 @@ static void tell_the_rest(void) {
   if (ci_state() != CI_TRACED) return;
   const bool never = false;
   ci_cupti.ActivityFlushAll(CUPTI_FLUSH_FORCED);
-  tell_full_buffers(&never);
+  report_full_buffers(&never);
 }
 
 /* CUPTI has one user in a process. Whoever comes later, the program's own profiler, say, takes its
@@ -209,5 +209,5 @@ void ci_time_gpus(enum cb_gpu_times_of of) {
     return say(version, 0, "the thread that collects what it records could not be started");
   }
   say(version, of, ci_cupti.path);
-  atexit(tell_the_rest);
+  atexit(report_the_rest);
 }

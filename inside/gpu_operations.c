@@ -91,7 +91,7 @@ static __u64 ahead_of_monotonic(__u64* error) {
 }
 
 /* The state of reporting a buffer's records. */
-struct telling {
+struct reporting {
   struct ci_thread* thread;
   const struct ci_gpu_buffer* buffer;
   __u64 ahead;
@@ -150,50 +150,50 @@ static bool read_activity(const void* record, struct cb_gpu_operation* work, con
   return work->head.function != 0;
 }
 
-static void tell(struct telling* telling, const void* activity) {
+static void report(struct reporting* reporting, const void* activity) {
   struct cb_gpu_operation work = {0};
   const char* name = NULL;
   if (!read_activity(activity, &work, &name)) return;
   /* Report it even without a valid time: it still has a place in the order. */
-  bool valid = work.began > telling->ahead && work.ended >= work.began;
+  bool valid = work.began > reporting->ahead && work.ended >= work.began;
   __u16 op = work.head.function;
-  work.name = name_of(telling->thread, name, &telling->give_up);
-  struct cb_gpu_operation* record = place_for(telling->thread, sizeof(work), &telling->give_up);
-  telling->operations++;
+  work.name = name_of(reporting->thread, name, &reporting->give_up);
+  struct cb_gpu_operation* record = place_for(reporting->thread, sizeof(work), &reporting->give_up);
+  reporting->operations++;
   if (!record) return;
-  ci_fill_gpu_head(&work.head, telling->thread, CB_GPU_WORK);
+  ci_fill_gpu_head(&work.head, reporting->thread, CB_GPU_WORK);
   work.head.function = op;
-  work.began = valid ? work.began - telling->ahead : 0;
-  work.ended = valid ? work.ended - telling->ahead : 0;
-  work.lane = telling->buffer->lane;
-  work.batch = telling->buffer->batch;
+  work.began = valid ? work.began - reporting->ahead : 0;
+  work.ended = valid ? work.ended - reporting->ahead : 0;
+  work.lane = reporting->buffer->lane;
+  work.batch = reporting->buffer->batch;
   *record = work;
-  ci_commit(telling->thread, sizeof(work));
+  ci_commit(reporting->thread, sizeof(work));
 }
 
-static void tell_batch(struct telling* telling, __u64 clock_error) {
-  struct cb_gpu_batch* batch = place_for(telling->thread, sizeof(*batch), &telling->give_up);
+static void report_batch(struct reporting* reporting, __u64 clock_error) {
+  struct cb_gpu_batch* batch = place_for(reporting->thread, sizeof(*batch), &reporting->give_up);
   if (!batch) return;
-  ci_fill_gpu_head(&batch->head, telling->thread, CB_GPU_BATCH);
-  batch->since = telling->buffer->since;
-  batch->lost = telling->buffer->lost;
+  ci_fill_gpu_head(&batch->head, reporting->thread, CB_GPU_BATCH);
+  batch->since = reporting->buffer->since;
+  batch->lost = reporting->buffer->lost;
   batch->clock_error = clock_error;
-  batch->thread = telling->buffer->thread;
-  batch->lane = telling->buffer->lane;
-  batch->batch = telling->buffer->batch;
-  batch->operations = telling->operations;
-  ci_commit(telling->thread, sizeof(*batch));
+  batch->thread = reporting->buffer->thread;
+  batch->lane = reporting->buffer->lane;
+  batch->batch = reporting->buffer->batch;
+  batch->operations = reporting->operations;
+  ci_commit(reporting->thread, sizeof(*batch));
 }
 
 void ci_report_gpu_operations(const struct ci_gpu_buffer* buffer) {
-  struct telling telling = {.thread = ci_recording_thread(CI_RETURNS, CB_DROPPED_GPU),
-                            .buffer = buffer,
-                            .give_up = ci_monotonic() + PATIENCE_NS};
-  if (!telling.thread) return;
+  struct reporting reporting = {.thread = ci_recording_thread(CI_RETURNS, CB_DROPPED_GPU),
+                                .buffer = buffer,
+                                .give_up = ci_monotonic() + PATIENCE_NS};
+  if (!reporting.thread) return;
   __u64 clock_error = 0;
-  telling.ahead = ahead_of_monotonic(&clock_error);
+  reporting.ahead = ahead_of_monotonic(&clock_error);
   for (void* record = NULL; ci_cupti.ActivityGetNextRecord((__u8*)buffer->data, buffer->filled,
                                                            &record) == CUPTI_SUCCESS;)
-    tell(&telling, record);
-  tell_batch(&telling, clock_error);
+    report(&reporting, record);
+  report_batch(&reporting, clock_error);
 }

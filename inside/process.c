@@ -135,7 +135,7 @@ static void become(enum ci_state state) {
   __atomic_store_n(&ci_process->state, state, __ATOMIC_RELEASE);
 }
 
-/* It has asked, and is not traced unless it has been told so. */
+/* It has asked, and is not traced unless the answer said so. */
 static void settle(void) {
   if (ci_state() == CI_UNKNOWN) become(CI_OFF);
 }

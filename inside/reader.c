@@ -284,7 +284,7 @@ bool ci_takes_reader_along(void) {
   return contained || (environ && value_of(environ, "SLURM_STEP_ID"));
 }
 
-/* ----- LD_PRELOAD: libcuda is told to load the library, as if by CUDA_INJECTION64_PATH */
+/* ----- LD_PRELOAD: libcuda is made to load the library, as if by CUDA_INJECTION64_PATH */
 
 static char* variable(char** free, const char* name, const char* value) {
   char* text = *free;

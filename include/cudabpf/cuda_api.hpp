@@ -173,7 +173,7 @@ struct Function {
   MemoryEffect memory_effect() const {
     return memory != MemoryEffect::none ? memory : meaning.memory;
   }
-  // Its return tells nothing new, so `light` records only its entry.
+  // Its return adds nothing, so `light` records only its entry.
   bool entry_is_enough() const;
   // How often it is called, how long that takes and how often it fails is all that most want to
   // know of it: what follows from its arguments concerns no later call.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* What the library inside a traced process (inside/) and cudabpf (src/collect/inside) share: how
- * they meet, what the library is told to record, and the rings that its records travel in. C and
+ * they meet, what the library is to record, and the rings that its records travel in. C and
  * C++; each side takes what the other wrote for hostile.
  *
  * The library knows no table and no ELF file: cudabpf reads libcuda's file, decides what is
@@ -61,8 +61,8 @@ struct ci_answer {
   __u32 traced;      /* 0: record nothing, and do not ask again */
   __u32 sites;       /* how many there are in the file that comes with this */
   __u32 gpu;         /* enum cb_gpu_times_of; 0: what GPUs do is not recorded */
-  __u64 memory_size; /* of the shared memory that comes with this, which tells its rings'; 0: none
-                        does */
+  __u64 memory_size; /* of the shared memory that comes with this, from which its rings' follows; 0:
+                        none does */
   /* Descriptors, in this order: the shared memory, if memory_size; the sites (struct ci_site[]), if
    * any. */
 };

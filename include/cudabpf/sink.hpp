@@ -39,7 +39,7 @@ struct SampledGpu {
   std::string activity;            // where it comes from: gpm, utilization, none
   std::string why;                 // it is not gpm
   std::string power;               // instant, average (of a second); empty: it has none
-  std::vector<std::string> lacks;  // fields that the GPU or its driver does not tell
+  std::vector<std::string> lacks;  // fields that the GPU or its driver does not report
   double memory = 0;               // all of it, in bytes; 0: not known
   double power_limit = 0;          // in watts; 0: not known
   bool operator==(const SampledGpu&) const = default;
@@ -84,7 +84,7 @@ struct Session {
   bool driver_traced = false;  // --kernel
   std::string driver_way;      // the feature that does it
   std::string gpu_timing;      // --gpu: "nodes", or "graphs" as wholes; empty: no
-  bool redacted = false;       // what tells of people and places is left out
+  bool redacted = false;       // what reveals people and places is left out
   std::uint64_t ring_size = 0;
   std::uint64_t realtime_ns = 0;  // three clocks at ts 0
   std::uint64_t monotonic_ns = 0;

@@ -54,7 +54,7 @@ std::uint64_t nanoseconds(double milliseconds) {
   return static_cast<std::uint64_t>(std::llround(milliseconds * NS_IN_MS));
 }
 
-// No process can have had the GPU for longer than the time that is told of.
+// No process can have had the GPU for longer than the time that is covered.
 std::optional<GpuResidents> residents_in(const Plain& json, const Plain& list) {
   auto time_in = [&](const char* key) { return integer_in(json, key).value_or(-1); };
   std::int64_t from = time_in("resident_from"), to = time_in("resident_to");

@@ -6,7 +6,7 @@
 
 namespace cudabpf::analyze {
 
-// What a line of the kind gpu_sample tells. Figures that no GPU can have are left out, as if they
+// What a line of the kind gpu_sample has. Figures that no GPU can have are left out, as if they
 // had not been read.
 GpuSample sample_in(const Line& line);
 

@@ -22,9 +22,9 @@ void NotRecorded::header(const TraceHeader& header) { gpu_times_wanted_ = header
 
 void NotRecorded::library(const Line& line) {
   if (line.text.find("\"unpatched\"") == std::string_view::npos) return;
-  auto told = nlohmann::json::parse(line.text, nullptr, false);
-  auto listed = told.is_object() ? told.find("unpatched") : told.end();
-  if (listed == told.end() || !listed->is_array()) return;
+  auto said = nlohmann::json::parse(line.text, nullptr, false);
+  auto listed = said.is_object() ? said.find("unpatched") : said.end();
+  if (listed == said.end() || !listed->is_array()) return;
   for (const auto& one : *listed) {
     if (!one.is_string()) continue;
     std::string text = one.get_ref<const std::string&>().substr(0, MAX_TEXT);
@@ -41,7 +41,7 @@ void NotRecorded::library(const Line& line) {
 }
 
 void NotRecorded::gpu_times(const Line& line) {
-  told_of_gpus_ = true;
+  reported_gpus_ = true;
   std::string why = text_in(nlohmann::json::parse(line.text, nullptr, false), "why");
   if (why.empty()) return;
   why.resize(std::min(why.size(), MAX_TEXT));
@@ -57,7 +57,7 @@ bool NotRecorded::any(std::uint64_t calls) const {
 }
 
 bool NotRecorded::is_silent(std::uint64_t calls) const {
-  return gpu_times_wanted_ && !told_of_gpus_ && calls;
+  return gpu_times_wanted_ && !reported_gpus_ && calls;
 }
 
 std::string NotRecorded::why_no_gpu_times(std::uint64_t calls) const {

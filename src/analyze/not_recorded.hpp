@@ -44,7 +44,7 @@ class NotRecorded {
   bool is_silent(std::uint64_t calls) const;
 
   bool gpu_times_wanted_ = false;
-  bool told_of_gpus_ = false;
+  bool reported_gpus_ = false;
   std::map<std::string, Processes> no_gpu_times_;  // by reason
   std::vector<std::string> functions_;             // "cuLaunchKernel (why)"
   std::uint64_t more_functions_ = 0;

@@ -30,7 +30,7 @@ class ShortNames {
   }
 
  private:
-  // A trace may have any number of kernels. So many are told apart; others have their function's
+  // A trace may have any number of kernels. So many are distinguished; others have their function's
   // name.
   static constexpr std::size_t TOLD_APART = 1 << 15, NAMESAKES = 16, LATE = 1024;
 

@@ -67,7 +67,7 @@ std::vector<Texts> telling_first(const std::vector<Texts>& arguments, std::size_
 
 std::vector<std::string> differences(const Texts& texts, int depth);
 
-// What best tells these arguments, which are not all the same, apart.
+// What best distinguishes these arguments, which are not all the same.
 std::vector<std::string> parts_of(const Texts& arguments, int depth) {
   std::vector<std::string> names, parts;
   for (std::string_view argument : arguments) {
@@ -78,7 +78,7 @@ std::vector<std::string> parts_of(const Texts& arguments, int depth) {
   return all_same(parts) ? names : parts;
 }
 
-// For each, the template arguments that tell it from the others, and no more.
+// For each, the template arguments that distinguish it from the others, and no more.
 std::vector<std::string> differences(const Texts& texts, int depth) {
   std::vector<Texts> arguments;
   std::size_t most = 0;
@@ -88,21 +88,21 @@ std::vector<std::string> differences(const Texts& texts, int depth) {
                                                           std::min(all.size(), MAX_ARGUMENTS)));
     most = std::max(most, arguments.back().size());
   }
-  std::vector<std::string> told(texts.size());
+  std::vector<std::string> different(texts.size());
   for (const Texts& here : telling_first(arguments, most)) {
     HashMap<std::string, std::vector<std::size_t>> alike;
-    for (std::size_t i = 0; i < told.size(); i++) alike[told[i]].push_back(i);
-    if (alike.size() == told.size()) break;
+    for (std::size_t i = 0; i < different.size(); i++) alike[different[i]].push_back(i);
+    if (alike.size() == different.size()) break;
     for (const auto& [so_far, places] : alike) {
       Texts differing;
       for (std::size_t place : places) differing.push_back(here[place]);
       if (all_same(differing)) continue;
       std::vector<std::string> parts = parts_of(differing, depth);
       for (std::size_t i = 0; i < places.size(); i++)
-        if (!parts[i].empty()) told[places[i]] += (so_far.empty() ? "" : ", ") + parts[i];
+        if (!parts[i].empty()) different[places[i]] += (so_far.empty() ? "" : ", ") + parts[i];
     }
   }
-  return told;
+  return different;
 }
 
 }  // namespace
@@ -118,9 +118,9 @@ std::vector<std::string> telling_names(const std::vector<std::string_view>& name
     Texts full;
     for (std::size_t place : places) full.push_back(readable(names[place]));
     if (all_same(full)) continue;
-    std::vector<std::string> told = differences(full, 0);
+    std::vector<std::string> different = differences(full, 0);
     for (std::size_t i = 0; i < places.size(); i++)
-      if (!told[i].empty()) telling[places[i]] += "<" + told[i] + ">";
+      if (!different[i].empty()) telling[places[i]] += "<" + different[i] + ">";
   }
   return telling;
 }

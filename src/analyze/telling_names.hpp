@@ -1,5 +1,5 @@
-// Kernel names for a table, as short as still tells them apart. The elementwise kernels of PyTorch
-// are all called vectorized_elementwise_kernel, and differ in a template argument.
+// Kernel names for a table, as short as still distinguishes them. The elementwise kernels of
+// PyTorch are all called vectorized_elementwise_kernel, and differ in a template argument.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Whose phases and iterations are told.
+// Whose phases and iterations are shown.
 #pragma once
 
 #include <cstdint>

@@ -188,8 +188,9 @@ void TraceReader::note(const Line& line) {
       note_losses(end.totals);
       if (!end.last) break;
       facts_.end = end;
-      facts_.told_duration = end.whole ? end.whole->duration_ns.value_or(0)
-                                       : saturating_sum(since_, end.totals.duration_ns.value_or(0));
+      facts_.recorded_duration = end.whole
+                                     ? end.whole->duration_ns.value_or(0)
+                                     : saturating_sum(since_, end.totals.duration_ns.value_or(0));
       break;
     }
     case LineKind::library:

@@ -33,16 +33,16 @@ struct TraceFacts {
   };
 
   std::vector<std::string> paths;
-  Part part;                          // that is wanted, and since when there is anything
-  std::string part_name;              // "inference"; empty: it has none
-  TraceHeader header;                 // of the first file
-  std::optional<TraceEnd> end;        // of the last; nothing: it was cut off
-  std::vector<std::string> left_out;  // kinds of calls of which some are missing
-  NotRecorded not_recorded;           // what could not be recorded, though it was asked for
-  std::uint64_t told_duration = 0;    // ns, according to `end`
-  std::uint64_t lines = 0;            // whole ones, including unreadable ones
-  std::uint64_t bytes = 0;            // of them
-  std::uint64_t malformed = 0;        // lines that are not JSON objects in the trace's format
+  Part part;                            // that is wanted, and since when there is anything
+  std::string part_name;                // "inference"; empty: it has none
+  TraceHeader header;                   // of the first file
+  std::optional<TraceEnd> end;          // of the last; nothing: it was cut off
+  std::vector<std::string> left_out;    // kinds of calls of which some are missing
+  NotRecorded not_recorded;             // what could not be recorded, though it was asked for
+  std::uint64_t recorded_duration = 0;  // ns, according to `end`
+  std::uint64_t lines = 0;              // whole ones, including unreadable ones
+  std::uint64_t bytes = 0;              // of them
+  std::uint64_t malformed = 0;          // lines that are not JSON objects in the trace's format
   std::vector<std::string> first_malformed;  // where they are: "trace.jsonl:17"
   std::uint64_t calls = 0, calls_in_part = 0;
   std::uint64_t operations = 0;        // on the driver
@@ -57,7 +57,7 @@ struct TraceFacts {
     return std::find(left_out.begin(), left_out.end(), kind) != left_out.end();
   }
   // ns: as `end` says, or up to the last event seen.
-  std::uint64_t duration() const { return std::max(told_duration, last_ts); }
+  std::uint64_t duration() const { return std::max(recorded_duration, last_ts); }
   // Without the time before what is in the files.
   std::uint64_t recorded_time() const {
     return duration() - std::min(duration(), part.recorded_from);

@@ -158,7 +158,7 @@ void Capture::report_losses(bool last) {
   losses_read_at_ = until;
 }
 
-void Capture::tell_tallies() {
+void Capture::report_tallies() {
   std::vector<Tally> tallies = source_->take_tallies();
   if (!tallies.empty()) sink_->tallied(tallies);
 }
@@ -227,7 +227,7 @@ void Capture::read_loop() {
     Source::Polled polled = drain();
     if (now() - losses_read_at_ >= LOSSES_EVERY_NS) {
       report_losses();
-      tell_tallies();
+      report_tallies();
       forget_processes();
       correlator_->settle_gpu_errors(now());
       correlator_->settle_gpu_operations(read_until_);
@@ -267,7 +267,7 @@ Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   deliver_notes();
   drain_to_the_end();
   correlator_->finish();
-  tell_tallies();
+  report_tallies();
   report_losses(true);
   deliver_notes();
   Totals totals;

@@ -66,7 +66,7 @@ class Capture {
   void wake_reader() const;
   void lose(const LossEvent& loss);
   void report_losses(bool last = false);
-  void tell_tallies();
+  void report_tallies();
   void forget_processes();
   void deliver_notes();
   std::uint64_t now() const;  // ns since the trace began

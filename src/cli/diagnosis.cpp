@@ -85,27 +85,27 @@ class Diagnosis {
     name_width_ = 0;
     for (const Finding* finding : found)
       name_width_ = std::max(name_width_,
-                             width_of(is_told_together(*finding) ? std::string(finding->kind->many)
-                                                                 : printable(finding->name)));
+                             width_of(is_shown_together(*finding) ? std::string(finding->kind->many)
+                                                                  : printable(finding->name)));
     name_width_ = std::min(name_width_, WIDEST_NAME);
     page_.blank();
     page_.heading(title);
     for (std::size_t i = 0; i < found.size(); i++)
-      if (!is_told_together(*found[i]))
+      if (!is_shown_together(*found[i]))
         add_finding(*found[i]);
       else if (first_of_its_kind(found, i))
         add_together(found, *found[i]);
   }
 
   // What works needs no explanation, where there is much of it.
-  static bool is_told_together(const Finding& finding) {
+  static bool is_shown_together(const Finding& finding) {
     return finding.kind && finding.verdict == Verdict::yes;
   }
 
   static bool first_of_its_kind(const std::vector<const Finding*>& found, std::size_t at) {
     return std::none_of(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(at),
                         [&](const Finding* other) {
-                          return is_told_together(*other) && other->kind == found[at]->kind;
+                          return is_shown_together(*other) && other->kind == found[at]->kind;
                         });
   }
 
@@ -120,7 +120,7 @@ class Diagnosis {
   void add_together(const std::vector<const Finding*>& found, const Finding& first) {
     std::string names;
     for (const Finding* finding : found)
-      if (is_told_together(*finding) && finding->kind == first.kind)
+      if (is_shown_together(*finding) && finding->kind == first.kind)
         names += (names.empty() ? "" : ", ") + finding->name;
     add_line(first, std::string(first.kind->many), names);
   }

@@ -1,4 +1,4 @@
-// What `cudabpf doctor` found, and how it is told: the verdict first, then what decides it.
+// What `cudabpf doctor` found, and how it is shown: the verdict first, then what decides it.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace cudabpf::cli {
 enum class Verdict { yes, no, unknown };
 std::string_view to_string(Verdict verdict);
 
-// Findings that are told together where all is well.
+// Findings that are shown together where all is well.
 struct FindingKind {
   std::string_view one, many;
 };

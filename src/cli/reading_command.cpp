@@ -178,7 +178,7 @@ void print_answer(const TraceFlags& flags, const analyze::TraceFacts& facts, con
     print_json(whole, to);
   } else {
     Page page = page_for(to);
-    page.tell_moments(moments_of(flags, facts));
+    page.show_moments(moments_of(flags, facts));
     analyze::add_heading(page, facts);
     if (!facts.calls)
       page.line("The trace holds no calls" +
@@ -254,8 +254,8 @@ void Top::cut(analyze::Json& object, std::initializer_list<const char*> lists) c
     if (list.size() <= rows) continue;
     std::uint64_t left_out = list.size() - rows;
     list.resize(rows);
-    analyze::Json& told = object[std::string(name) + "_left_out"];  // may move the lists
-    told = left_out + (told.is_null() ? 0 : told.get<std::uint64_t>());
+    analyze::Json& count = object[std::string(name) + "_left_out"];  // may move the lists
+    count = left_out + (count.is_null() ? 0 : count.get<std::uint64_t>());
   }
 }
 

@@ -32,7 +32,7 @@ struct TraceFlags {
 // Adds the traces' names, --json, which part of the trace is wanted, and what comes below --help:
 // lines of examples, without the program's name.
 void add_trace_flags(CLI::App& sub, TraceFlags& flags, std::initializer_list<const char*> examples);
-// Adds --time, for pages that tell when something was.
+// Adds --time, for pages that show when something was.
 CLI::Option* add_time(CLI::App& sub, TraceFlags& flags);
 void add_reading_footer(CLI::App& sub, std::initializer_list<const char*> examples);
 
@@ -41,7 +41,7 @@ Result<std::unique_ptr<analyze::TraceReader>> open_trace(const std::vector<std::
 // Opens it so that analyses are shown the part of it that is wanted. To find a phase or an
 // iteration, all of it is read here first.
 Result<std::unique_ptr<analyze::TraceReader>> open_trace(const TraceFlags& flags);
-// How its pages tell times.
+// How its pages show times.
 Moments moments_of(const TraceFlags& flags, const analyze::TraceFacts& facts);
 // Refuses a part that is beyond the trace's end, which is known once all of it was read.
 Result<> is_in_trace(const analyze::TraceFacts& facts);

@@ -24,7 +24,7 @@ namespace cudabpf::cli {
 
 namespace {
 
-// Tells at once of processes that end, as far as the kernel can (Linux 5.3).
+// Reports at once which processes end, as far as the kernel can (Linux 5.3).
 class Endings {
  public:
   explicit Endings(const std::vector<std::uint32_t>& pids) {
@@ -45,7 +45,7 @@ class Endings {
   std::vector<Fd> running_;
 };
 
-void tell_of_dump(const Result<FlightRecorder::Dump>& dump) {
+void report_dump(const Result<FlightRecorder::Dump>& dump) {
   if (!dump)
     return log::warning("{}{}{}", dump.error().message, dump.error().hint.empty() ? "" : "; ",
                         dump.error().hint);
@@ -59,16 +59,16 @@ void tell_of_dump(const Result<FlightRecorder::Dump>& dump) {
 auto shown_on(Screen& screen) {
   return [&screen](std::string_view text, bool last) {
     if (!last) return screen.offer(text);
-    screen.tell(text);
+    screen.show(text);
     return true;
   };
 }
 
 TopSink::Show text_shown_on(Screen& screen, bool as_json) {
-  return [&screen, as_json, text = TopText()](const TopInterval& told, bool last) mutable {
-    if (as_json) return shown_on(screen)(top_json(told), last);
+  return [&screen, as_json, text = TopText()](const TopInterval& interval, bool last) mutable {
+    if (as_json) return shown_on(screen)(top_json(interval), last);
     TopText next = text;
-    bool shown = shown_on(screen)(next.text(told, screen.terminal()), last);
+    bool shown = shown_on(screen)(next.text(interval, screen.terminal()), last);
     if (shown) text = next;
     return shown;
   };
@@ -162,8 +162,8 @@ void CaptureSession::open_top(const CaptureFlags& flags, std::vector<Sink*>& sin
   TopSink::Show show;
   if (flags.on_screen) {
     top_screen_ = std::make_unique<TopScreen>(*screen_);
-    show = [screen = top_screen_.get()](const TopInterval& told, bool last) {
-      return screen->take(told, last);
+    show = [screen = top_screen_.get()](const TopInterval& interval, bool last) {
+      return screen->take(interval, last);
     };
   } else {
     show = text_shown_on(*watched_, flags.as_json);
@@ -174,7 +174,7 @@ void CaptureSession::open_top(const CaptureFlags& flags, std::vector<Sink*>& sin
 
 Result<> CaptureSession::open_recorder(const FlightRecorder::Options& options,
                                        std::vector<Sink*>& sinks) {
-  recorder_ = TRY(FlightRecorder::open(options, tell_of_dump));
+  recorder_ = TRY(FlightRecorder::open(options, report_dump));
   sinks.push_back(recorder_.get());
   return ok();
 }
@@ -254,7 +254,7 @@ void CaptureSession::write_what_is_kept() {
 CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
   std::uint64_t begin = now_ns(CLOCK_MONOTONIC);
   bool waiting_for_command_to_stop = false;
-  bool told_of_children = false;
+  bool reported_children = false;
   Endings endings(until.pids);
 
   for (;;) {
@@ -289,10 +289,10 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
       // Whoever is awaited may have begun meanwhile: then it is known.
       std::size_t awaited = capture_->processes() ? 0 : capture_->source().awaited();
       if (!awaited && capture_->all_ended()) return {"command ended"};
-      if (std::size_t children = capture_->processes() + awaited; !told_of_children && children) {
+      if (std::size_t children = capture_->processes() + awaited; !reported_children && children) {
         log::hint("the command has ended; {} of its children run on and are traced until Ctrl-C",
                   children);
-        told_of_children = true;
+        reported_children = true;
       }
     }
     if (!until.pids.empty() &&
@@ -328,7 +328,7 @@ void CaptureSession::say_end(Totals totals, const TraceWritten& written) {
     end.compresses = compresses_by(written);
   }
   end.totals = std::move(totals);
-  screen_->tell(render_summary(end, screen_->terminal()));
+  screen_->show(render_summary(end, screen_->terminal()));
 }
 
 Result<int> CaptureSession::run_until(const Until& until) {
@@ -339,7 +339,7 @@ Result<int> CaptureSession::run_until(const Until& until) {
   std::optional<int> command_status = until.command ? until.command->status() : std::nullopt;
   if (sampler_) sampler_->stop();
   Totals totals = capture_->stop(ended.reason, command_status);
-  if (top_screen_) watched_->tell(top_screen_->close());
+  if (top_screen_) watched_->show(top_screen_->close());
   TraceWritten written = trace_ ? trace_->written() : TraceWritten();
   if (trace_ && !quiet_) say_end(std::move(totals), written);
   if (until.command && !command_status)

@@ -63,7 +63,7 @@ Result<StartedCommand> StartedCommand::prepare(const Options& options) {
     else
       execve(program.c_str(), arguments.data(), environment.data());
     if (!error) error = errno;
-    [[maybe_unused]] ssize_t told = write(failure.to_write.get(), &error, sizeof(error));
+    [[maybe_unused]] ssize_t written = write(failure.to_write.get(), &error, sizeof(error));
     _exit(error == ENOENT ? exit_code::NOT_FOUND : exit_code::CANNOT_EXECUTE);
   }
   command.go_ = std::move(go.to_write);

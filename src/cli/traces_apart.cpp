@@ -12,7 +12,7 @@ namespace cudabpf::cli {
 
 namespace {
 
-// What tells the files of a rotated trace from other traces.
+// What distinguishes the files of a rotated trace from other traces.
 struct Identity {
   std::optional<TraceClocks> clocks;
   unsigned part = 0;  // 0: the trace was not rotated

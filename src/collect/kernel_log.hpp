@@ -12,7 +12,7 @@
 
 namespace cudabpf {
 
-// What a record of it tells of a GPU's error: "6,1234,5678901,-;text\n", then lines that begin with
+// What a record of it says of a GPU's error: "6,1234,5678901,-;text\n", then lines that begin with
 // a blank. Pure.
 std::optional<GpuError> error_in_record(std::string_view record);
 

@@ -11,7 +11,7 @@ namespace cudabpf {
 void describe_machine(Session& session);
 std::string machine_name();  // of the host
 
-// What the driver tells of itself, where it is loaded.
+// What the driver says of itself, where it is loaded.
 constexpr const char* NVIDIA_FOLDER = "/proc/driver/nvidia";
 
 // The loaded NVIDIA kernel driver's version ("580.159.04"); empty if there is none. `flavour` is

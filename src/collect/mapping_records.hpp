@@ -15,7 +15,7 @@ namespace cudabpf {
 struct MappingsRead {
   std::vector<MappedLibrary> libraries;  // mapped files that are named as libraries that are traced
   std::vector<std::uint32_t> begun;      // processes whose program is being loaded: they map a libc
-  std::uint64_t unnamed = 0;             // records that do not tell what they map
+  std::uint64_t unnamed = 0;             // records that do not say what they map
 };
 
 // Adds what the records between two positions say. `data` is the part of the buffer that holds

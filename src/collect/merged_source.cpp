@@ -57,7 +57,7 @@ void MergedSource::keep(From from, std::span<const std::byte> record) {
   kept_ += lane.size();
 }
 
-// One source does not know what the thread has lost at the other: a record tells of both.
+// One source does not know what the thread has lost at the other: a record counts both.
 std::uint32_t MergedSource::drops_of_both(ThreadId thread, From from, std::uint32_t drops) {
   auto known = drops_.find(thread);
   if (known == drops_.end()) {
@@ -122,8 +122,8 @@ void MergedSource::hand_over_until(std::uint64_t until) {
   for (const auto& [of, lane] : lanes_) kept_ += lane.size();
 }
 
-// What both sources have told to its end is handed over. A record that a thread made later may be
-// there without those that came before it at the other source, so it waits.
+// What both sources have reported to its end is handed over. A record that a thread made later may
+// be there without those that came before it at the other source, so it waits.
 Source::Polled MergedSource::poll() {
   constexpr auto FOREVER = std::numeric_limits<std::uint64_t>::max();
   bool full = kept_ >= MAX_KEPT, calls_behind = calls_polled_.until <= others_polled_.until;

@@ -25,7 +25,7 @@ class CallPairing {
     std::function<bool(const Function&)> entry_only;
     // Calls of these are not in the trace.
     std::vector<const Function*> silent;
-    // How many records the thread has lost by now; empty if nobody can tell.
+    // How many records the thread has lost by now; empty if that cannot be known.
     std::function<std::uint32_t(ThreadId thread)> drops_of;
   };
 

@@ -33,7 +33,7 @@ class Correlator {
     // What may be concluded from the calls that are recorded.
     Coverage coverage = {};
     Limits limits = {};
-    // How many records the thread has lost by now; empty if nobody can tell.
+    // How many records the thread has lost by now; empty if that cannot be known.
     std::function<std::uint32_t(ThreadId thread)> drops_of = {};
     // The NVIDIA driver, if operations on its devices are traced.
     DriverCalls::DeviceOf driver_device = [](std::uint32_t) { return DriverDevice(); };

@@ -36,8 +36,8 @@ class TracedProcesses {
 
   Sink& sink_;
   Lookup lookup_;
-  // When each began, on CLOCK_BOOTTIME in ns; 0 if unknown. Tells a process from an earlier one
-  // with the same pid.
+  // When each began, on CLOCK_BOOTTIME in ns; 0 if unknown. Distinguishes a process from an earlier
+  // one with the same pid.
   std::map<std::uint32_t, std::uint64_t> known_;
   std::uint64_t begun_ = 0;
   std::uint32_t last_gone_ = 0;

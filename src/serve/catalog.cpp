@@ -101,7 +101,7 @@ std::vector<FoundTrace> Catalog::apart(const FoundTrace& found) const {
   return traces;
 }
 
-// They are read before any figures: the list is in their order, and they tell which files are one.
+// They are read before any figures: the list is in their order, and they show which files are one.
 bool Catalog::read_heads(std::unique_lock<std::mutex>& lock) {
   std::vector<std::pair<std::string, Stamp>> wanted;
   for (const auto& [name, trace] : known_)

@@ -15,7 +15,7 @@
 
 namespace cudabpf::serve {
 
-// What tells a file from what it was before, and from another one of its name.
+// What distinguishes a file from what it was before, and from another of its name.
 struct Stamp {
   std::uint64_t device = 0, inode = 0, size = 0, modified = 0;  // modified: ns since 1970
 
@@ -30,7 +30,7 @@ struct FoundTrace {
 
   std::uint64_t size() const;
   std::uint64_t modified() const;  // the latest
-  // Without its `end`, a trace is being written, or its capture was killed: only this tells which.
+  // Without its `end`, a trace is being written, or its capture was killed: only this shows which.
   bool was_just_written() const;
 };
 

@@ -35,7 +35,7 @@ struct Head {
 };
 Result<Head> head_of(const Folder& folder, const std::string& file);
 
-// How pages tell its times, as the subcommands do unless they are told otherwise.
+// How pages show its times: as the subcommands do by default.
 Moments moments_of(const analyze::TraceFacts& facts);
 
 // What the list shows of a trace, by the names that `summary --json` has for it: of its `trace` and

@@ -15,8 +15,8 @@
 
 namespace cudabpf::serve {
 
-// Tells a report from those of the same trace as it was before: an entity tag of HTTP. One that
-// says that recording goes on is another one: it is good as long as that may be so.
+// Distinguishes a report from those of the same trace as it was before: an entity tag of HTTP. One
+// that says that recording goes on is another one: it is good as long as that may be so.
 std::string tag_of(const FoundTrace& trace, bool says_running);
 
 class Reports {

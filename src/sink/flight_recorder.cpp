@@ -91,14 +91,15 @@ Result<> check_path(const std::string& path, bool own_choice) {
 
 }  // namespace
 
-Result<std::unique_ptr<FlightRecorder>> FlightRecorder::open(Options options, Tell tell) {
+Result<std::unique_ptr<FlightRecorder>> FlightRecorder::open(Options options, OnDump on_dump) {
   TRY(check_path(options.path(), options.own_choice));
-  return std::unique_ptr<FlightRecorder>(new FlightRecorder(std::move(options), std::move(tell)));
+  return std::unique_ptr<FlightRecorder>(
+      new FlightRecorder(std::move(options), std::move(on_dump)));
 }
 
-FlightRecorder::FlightRecorder(Options options, Tell tell)
+FlightRecorder::FlightRecorder(Options options, OnDump on_dump)
     : options_(std::move(options)),
-      tell_(std::move(tell)),
+      on_dump_(std::move(on_dump)),
       parts_({options_.keep_ns, options_.most_bytes},
              [this](KeptTrace kept) { take(std::move(kept)); }),
       lines_(in_parts(options_), parts_) {}
@@ -184,7 +185,7 @@ void FlightRecorder::write_all() {
     KeptTrace kept = std::move(to_write_.front());
     to_write_.pop_front();
     lock.unlock();
-    tell_(write(std::move(kept)));
+    on_dump_(write(std::move(kept)));
     writing_ = false;
     lock.lock();
   }

@@ -42,10 +42,10 @@ class FlightRecorder : public Sink {
     std::uint64_t events = 0, bytes = 0;
   };
   // What became of a dump. On a thread of the recorder's.
-  using Tell = std::function<void(const Result<Dump>& dump)>;
+  using OnDump = std::function<void(const Result<Dump>& dump)>;
 
   // Fails if the path is one at which no dump could be written.
-  static Result<std::unique_ptr<FlightRecorder>> open(Options options, Tell tell);
+  static Result<std::unique_ptr<FlightRecorder>> open(Options options, OnDump on_dump);
   ~FlightRecorder() override;
 
   // Asks for a dump, from any thread, without waiting for it. Those who ask while one is being
@@ -67,7 +67,7 @@ class FlightRecorder : public Sink {
   void end(const Totals& totals) override;
 
  private:
-  FlightRecorder(Options options, Tell tell);
+  FlightRecorder(Options options, OnDump on_dump);
   void went_wrong();
   std::string wanted_because(bool at_the_end);
   void take(KeptTrace kept);
@@ -76,7 +76,7 @@ class FlightRecorder : public Sink {
   void stop();
 
   const Options options_;
-  const Tell tell_;
+  const OnDump on_dump_;
   KeptParts parts_;
   JsonlSink lines_;
 

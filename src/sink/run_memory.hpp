@@ -1,4 +1,4 @@
-// The memory that traced processes hold, as the summary of a run tells it.
+// The memory that traced processes hold, as the summary of a run shows it.
 #pragma once
 
 #include <cstdint>

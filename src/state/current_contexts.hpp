@@ -1,4 +1,4 @@
-// Which context is current on each thread, and which ones calls destroy, as far as calls tell.
+// Which context is current on each thread, and which ones calls destroy, as far as calls show.
 #pragma once
 
 #include <cstddef>

@@ -92,7 +92,7 @@ ErrorMeaning meaning_of(std::string_view function, std::string_view error) {
 }
 
 std::vector<std::string> usual_failures(const std::vector<FailedCalls>& failed) {
-  constexpr std::size_t TOLD = 4;  // functions
+  constexpr std::size_t MAX_LISTED = 4;  // functions
   std::vector<std::pair<std::string_view, std::vector<FailedCalls>>> reasons;
   for (const FailedCalls& one : failed) {
     std::string_view reason = meaning_of(one.function, one.error).reason;
@@ -105,8 +105,8 @@ std::vector<std::string> usual_failures(const std::vector<FailedCalls>& failed) 
   std::vector<std::string> sentences;
   for (const auto& [reason, calls] : reasons) {
     std::string text;
-    std::size_t told = calls.size() <= TOLD + 1 ? calls.size() : TOLD;
-    for (std::size_t i = 0; i < told; i++) {
+    std::size_t listed = calls.size() <= MAX_LISTED + 1 ? calls.size() : MAX_LISTED;
+    for (std::size_t i = 0; i < listed; i++) {
       bool is_last = i + 1 == calls.size();
       text += fmt::format("{}{} {}",
                           !i        ? ""
@@ -115,7 +115,7 @@ std::vector<std::string> usual_failures(const std::vector<FailedCalls>& failed) 
                           with_commas(calls[i].count), calls[i].function);
     }
     std::uint64_t others = 0;
-    for (std::size_t i = told; i < calls.size(); i++) others += calls[i].count;
+    for (std::size_t i = listed; i < calls.size(); i++) others += calls[i].count;
     if (others) text += fmt::format(" and {} others", with_commas(others));
     sentences.push_back(
         fmt::format("{} failed with {}. This is expected: {}.", text, calls.front().error, reason));

@@ -45,7 +45,7 @@ struct GpuFigures {
   GpuResidence residence;
 
   void add(const GpuSample& sample);
-  // Joules between the first and the last reading; nothing: there are no two, or they do not tell.
+  // Joules between the first and the last reading; nothing: there are no two, or they show nothing.
   std::optional<double> energy() const;
 };
 

@@ -18,7 +18,7 @@ struct MemoryFigures {
   std::uint64_t with_context = 0, with_process = 0;  // bytes that went away with one
   std::uint64_t held = 0, peak = 0;
 
-  bool any() const { return allocations || peak; }  // there is something to tell
+  bool any() const { return allocations || peak; }  // there is something to show
   void block_allocated(std::uint64_t size) {
     allocations++;
     allocated += size;

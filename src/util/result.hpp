@@ -45,7 +45,7 @@ Error errno_error(std::string what, std::string hint = {}, int exit_code = exit_
 
 // Passes an error on: `auto file = TRY(File::open(path));` or `TRY(start());` moves the value out,
 // or returns the error from the function or lambda around it. Never use it inside a braced list:
-// compilers do not destroy the elements made before it. The number tells nested ones apart.
+// compilers do not destroy the elements made before it. The number distinguishes nested ones.
 #define TRY(expression) TRY_NUMBERED(__COUNTER__, expression)
 #define TRY_NUMBERED(number, expression) TRY_NAMED(number, expression)
 #define TRY_NAMED(number, expression)                              \

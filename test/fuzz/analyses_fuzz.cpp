@@ -272,7 +272,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string json = asked.json().dump(-1, ' ', false, Json::error_handler_t::replace);
   if (json.empty() || !Json::accept(json)) abort();
   Page page(terminal);
-  page.tell_moments({(*reader)->facts().header.began(), Moments::Zone::utc});
+  page.show_moments({(*reader)->facts().header.began(), Moments::Zone::utc});
   add_heading(page, (*reader)->facts());
   asked.page(page);
   add_facts(page, (*reader)->facts());

@@ -1,4 +1,4 @@
-// Tells lines which context is current on their thread.
+// Fills in which context is current on their thread.
 #pragma once
 
 #include <utility>

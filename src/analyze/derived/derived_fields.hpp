@@ -1,7 +1,7 @@
 // What a line does not say because it follows from earlier lines: which process it belongs to,
 // which context is current on its thread, whether its stream is being captured, what the graph that
-// it launches holds, which call had a GPU do what it tells of. Every line goes through here before
-// analyses see it.
+// it launches holds, which call issued what it reports of a GPU. Every line goes through here
+// before analyses see it.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What graphs hold that a trace's calls launch: a trace tells it once, before the first launch.
+// What graphs hold that a trace's calls launch: a trace says it once, before the first launch.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class GraphContents {
  public:
   explicit GraphContents(Names& names) : names_(names) {}
 
-  // Fills in what the graph holds that the line launches, or tells of.
+  // Fills in what the graph holds that the line launches, or is about.
   void follow(Line& line);
 
  private:

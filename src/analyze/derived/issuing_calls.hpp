@@ -1,5 +1,5 @@
 // The calls that make a GPU work. Lines of what it did come a tenth of a second or more after
-// theirs and name them only by id; what was known of them is told here.
+// theirs and name them only by id; what was known of them is kept here.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace cudabpf::analyze {
 
 struct IssuingCall {
-  // A GPU has a few thousand calls' work before it, and what it did is told within seconds.
+  // A GPU has a few thousand calls' work before it, and what it did is reported within seconds.
   static constexpr std::size_t MOST = std::size_t{1} << 20;
 
   std::uint64_t id = 0;
@@ -30,7 +30,7 @@ struct IssuingCall {
   bool is_async = false;           // by what it is, it need not wait for its work
   bool timed = false;              // its duration is known
   bool nested = false;             // it was made inside another
-  // Its stream was told before to wait for an event, a host function or a value in memory.
+  // Its stream was made before to wait for an event, a host function or a value in memory.
   bool has_to_wait = false;
 
   // Both clocks have their error, so work may seem to begin before it was asked for.
@@ -41,7 +41,7 @@ class IssuingCalls {
  public:
   explicit IssuingCalls(std::size_t most = IssuingCall::MOST) : calls_(most) {}
 
-  // Notes a call, and fills in which one had a GPU do what the line tells of. Of traces without
+  // Notes a call, and fills in which one issued what the line reports of a GPU. Of traces without
   // GPUs' own times, nothing is kept.
   void follow(Line& line);
 
@@ -60,7 +60,7 @@ class IssuingCalls {
 
   bool measured_ = false;  // there is, or may be, work to join them with
   CallsById<IssuingCall> calls_;
-  // Calls: whose work was the last of a stream, or the last before an event; what streams were told
+  // Calls: whose work was the last of a stream, or the last before an event; what streams were made
   // to wait for.
   HashMap<StreamKey, std::uint64_t, StreamHash> last_work_, waiting_;
   HashMap<Event, std::uint64_t, EventHash> events_;

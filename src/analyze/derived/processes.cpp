@@ -34,7 +34,7 @@ void Processes::follow(Line& line) {
   process.last_line = lines_;
   line.process = &process;
   if (of_process) {
-    tell(line, process);
+    note(line, process);
     line.new_program = line.op == exec_;
     if (line.op == exit_) leave(line.pid);
   }
@@ -56,12 +56,12 @@ Process& Processes::process(std::uint32_t pid) {
   return *last_;
 }
 
-void Processes::tell(const Line& line, Process& process) {
+void Processes::note(const Line& line, Process& process) {
   if (line.has(Field::ppid)) process.ppid = line.ppid;
   if (line.comm) process.comm = line.comm;
   if (line.command) process.command = line.command;
   if (line.op == exit_) return;  // it may already have left its container
-  process.told = true;
+  process.known = true;
   process.container = container_in(line);
   if (line.op == fork_ || line.op == exec_) process.seen_begin = true;
   if (line.op != exec_) process.began = line.ts;

@@ -20,7 +20,7 @@ struct Process {
   Name comm;                // its current name; none: not known
   Name command;             // its command line; likewise
   Name container;           // "docker 8f2b…"; none: in none, or no line said so
-  bool told = false;        // a line about the process itself has come
+  bool known = false;       // a line about the process itself has come
   std::uint64_t began = 0;  // ns; 0: before the trace
   // Its program was seen to begin, so it had no CUDA state before.
   bool seen_begin = false;
@@ -41,7 +41,7 @@ class Processes {
 
  private:
   Process& process(std::uint32_t pid);
-  void tell(const Line& line, Process& process);
+  void note(const Line& line, Process& process);
   void leave(std::uint32_t pid);
   void put_quiet_away();
   Name container_in(const Line& line);

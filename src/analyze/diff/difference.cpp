@@ -142,7 +142,7 @@ std::vector<Difference::Kernel> kernels(const Measures& a, const Measures& b, Ke
   return all;
 }
 
-// What GPUs took for each kernel, however it was configured; empty unless both traces tell.
+// What GPUs took for each kernel, however it was configured; empty unless both traces have it.
 std::vector<Difference::Timed> gpu_kernels(const Measures& a, const Measures& b) {
   if (!a.gpus_measured() || !b.gpus_measured()) return {};
   struct Kernel {

@@ -45,7 +45,7 @@ struct Difference {
     void add(const Timed& other);
   };
   struct Kernel {
-    std::string name;  // as short as still tells it from others in both traces
+    std::string name;  // as short as still distinguishes it from others in both traces
     std::string full;  // empty: not known
     KernelClass kernel_class = KernelClass::other;
     Kernels::Launch launch;
@@ -69,7 +69,8 @@ struct Difference {
   std::vector<Timed> functions;            // the largest change of the total first
   std::vector<Timed> ioctls;               // by group; empty unless both traces have them
   std::vector<Kernel> kernels;  // those that ran more or less often; the largest change first
-  // What GPUs took for each; empty unless both traces tell. The largest change of the total first.
+  // What GPUs took for each; empty unless both traces have it. The largest change of the total
+  // first.
   std::vector<Timed> gpu_kernels;
   std::vector<Failure> failures;  // those that became more or fewer
   bool by_configuration = false;

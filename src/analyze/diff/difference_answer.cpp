@@ -80,7 +80,7 @@ constexpr Column<Timed> TIMED_COLUMNS[] = {
 };
 
 // If long texts begin alike, shows what comes after that.
-std::string told(const std::string& text, std::string_view other, std::size_t width) {
+std::string shown(const std::string& text, std::string_view other, std::size_t width) {
   constexpr std::size_t KEPT = 12;
   if (text.empty()) return "-";
   if (std::max(text.size(), other.size()) <= width) return text;
@@ -99,7 +99,7 @@ void add_settings(Page& page, const std::vector<Setting>& settings) {
   std::size_t each = std::min<std::size_t>(WIDEST, (page.width() - 24) / 2);
   for (const auto& setting : settings)
     table.row(std::string(setting.what),
-              {told(setting.a, setting.b, each), told(setting.b, setting.a, each)});
+              {shown(setting.a, setting.b, each), shown(setting.b, setting.a, each)});
   table.add_to(page);
   for (const auto& setting : settings)
     if (!setting.so.empty()) page.paragraph(fmt::format("{}: {}.", setting.what, setting.so), 4);

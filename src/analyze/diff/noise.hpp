@@ -36,9 +36,9 @@ Judgement judge(const Median& a, const Median& b);
 Judgement judge(const Durations& a, const Durations& b);
 std::string_view to_string(Judgement::Verdict verdict);
 
-// Where there are several traces a side, they tell how much runs differ anyway.
+// Where there are several traces a side, they show how much runs differ anyway.
 enum class Noise : std::uint8_t {
-  unknown,  // there is one trace a side, and nothing within them tells
+  unknown,  // there is one trace a side, and nothing within them shows it
   within,
   beyond,
 };

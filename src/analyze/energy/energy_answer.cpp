@@ -121,7 +121,7 @@ void add_energy_of_iterations(Page& page, const Energy::OfIterations& iterations
 }
 
 // Most phases of a run are too short: they share a sentence.
-void add_not_told(Page& page, const std::vector<const Energy::Stretch*>& stretches) {
+void add_why_not(Page& page, const std::vector<const Energy::Stretch*>& stretches) {
   std::string shorter;
   for (const Energy::Stretch* stretch : stretches) {
     if (stretch->used.known()) continue;
@@ -205,7 +205,7 @@ void add_gpu_energy(Page& page, const Energy::OfGpu& gpu) {
   if (gpu.iterations) stretches.push_back(&*gpu.iterations);
   for (const Energy::Stretch* stretch : stretches) add_stretch(table, *stretch, gpu);
   if (!table.empty()) table.add_to(page);
-  add_not_told(page, stretches);
+  add_why_not(page, stretches);
   if (gpu.iterations) add_energy_of_iterations(page, *gpu.iterations);
   add_idle_power(page, gpu);
   add_sole_process(page, gpu);

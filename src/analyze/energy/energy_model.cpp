@@ -8,7 +8,7 @@ namespace cudabpf::analyze {
 
 namespace {
 
-// Works that take less than a twentieth of the time between two samples are not told from noise.
+// Operations that take less than a twentieth of the time between two samples drown in noise.
 constexpr std::uint64_t MAX_TIMES_LONGER = 20;
 
 }  // namespace
@@ -75,7 +75,7 @@ void EnergyModel::worked(const Line& work, std::uint64_t until) {
   }
 }
 
-// A sample tells of the time before it, back to the one before.
+// A sample covers the time before it, back to the one before.
 std::optional<ModelledEnergy> EnergyModel::share(double idle_watts) const {
   ModelledEnergy all;
   const Bucket* before = nullptr;

@@ -1,5 +1,5 @@
 // Which kernels a GPU's energy went to, as a model: the power above idle, as it was sampled, is
-// shared among what ran between two samples by how long each ran. No counter tells that: a kernel
+// shared among what ran between two samples by how long each ran. No counter shows that: a kernel
 // that needs more power than its neighbours gets too little. Power also varies while nothing runs,
 // so what ran for a moment gets nothing, or it would have to answer for all of that.
 #pragma once
@@ -52,7 +52,7 @@ class EnergyModel {
   std::optional<ModelledEnergy> share(double idle_watts) const;
 
  private:
-  static constexpr std::size_t MOST = 256;  // processes, and GPUs, that are told apart
+  static constexpr std::size_t MOST = 256;  // processes, and GPUs, that are distinguished
 
   struct Bucket {
     std::array<std::uint64_t, ENERGY_SHARERS> times{};

@@ -1,6 +1,6 @@
 // How much energy a GPU used, by readings of its counter. The counter steps about ten times a
 // second and is read each one to ten seconds: a difference of two readings is exact but for one
-// step at each end, and tells nothing of less than a second.
+// step at each end, and shows nothing of less than a second.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct EnergyUsed {
   std::uint64_t from = 0, to = 0;  // the first and the last reading in the time that was asked for
   double joules = 0;
   double error = 0;     // joules, more or less
-  std::string why_not;  // it cannot be told; empty: it can
+  std::string why_not;  // it is not known; empty: it is
 
   bool known() const { return why_not.empty(); }
   double seconds() const { return static_cast<double>(to - from) / 1e9; }

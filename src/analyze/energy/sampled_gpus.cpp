@@ -16,15 +16,15 @@ Json SampledGpus::json() const {
 
 void SampledGpus::add_to(Page& page) const {
   constexpr std::size_t MOST = 8;
-  std::string told;
+  std::string shown;
   std::size_t count = 0;
   for (const auto& [device, gpu] : figures_.gpus())
     if (auto active = gpu.sm_active.mean(); active && count++ < MOST)
-      told += fmt::format("{}GPU {}: {:.1f} %", told.empty() ? "" : ", ", device, *active);
-  if (told.empty()) return;
+      shown += fmt::format("{}GPU {}: {:.1f} %", shown.empty() ? "" : ", ", device, *active);
+  if (shown.empty()) return;
   page.blank();
   page.paragraph(fmt::format("SM activity in NVML's samples, which cover all processes: {}{}.",
-                             told, count > MOST ? ", …" : ""),
+                             shown, count > MOST ? ", …" : ""),
                  0);
 }
 

@@ -13,7 +13,7 @@ namespace {
 // Chrome knows only processes and threads: every other track is a thread with a number beyond any
 // that Linux uses.
 constexpr std::uint32_t BEYOND_TIDS = 10'000'000;
-// Arrows to streams are told in another way than those to driver operations, and have numbers of
+// Arrows to streams are written in another way than those to driver operations, and have numbers of
 // their own.
 constexpr std::uint64_t BEYOND_FLOWS = std::uint64_t{1} << 40;
 

@@ -55,16 +55,16 @@ std::string_view HeldTracks::kernels_of(const LaunchedGraph& graph) {
   auto [at, is_new] = graphs_.try_emplace(&graph);
   std::string& text = at->second;
   if (!is_new) return text;
-  std::uint64_t told = 0, named = 0;
+  std::uint64_t listed = 0, named = 0;
   for (const NodesAlike& nodes : graph.list) {
     if (nodes.what != NodeWork::kernel || nodes.conditional || !nodes.count) continue;
     if (named++ == NAMED) break;
     std::string_view name = nodes.kernel ? kernels_.learned(nodes.kernel) : "(no name)";
     text += (text.empty() ? "" : ", ") + shortened(std::string(name), NAME_WIDTH);
     if (nodes.count > 1) text += fmt::format(" ×{}", nodes.count);
-    told = saturating_sum(told, nodes.count);
+    listed = saturating_sum(listed, nodes.count);
   }
-  if (told < graph.kernels) text += fmt::format(", {} more", graph.kernels - told);
+  if (listed < graph.kernels) text += fmt::format(", {} more", graph.kernels - listed);
   return text;
 }
 

@@ -26,7 +26,7 @@ class HeldTracks {
   void outside(const Line& line) {
     if (!released_) kernels_.line(line);
   }
-  // So does one that tells what a graph holds.
+  // So does one that says what a graph holds.
   void graph(const Line& line) { outside(line); }
   void start(const TraceClocks& clocks);
   void track(const Track& track);
@@ -42,7 +42,7 @@ class HeldTracks {
   // Programs launch most of their kernels for the first time early on.
   static constexpr std::size_t HELD = 1 << 15;
 
-  static constexpr std::size_t MAX_GRAPHS = 1 << 12;  // whose kernels are told again at once
+  static constexpr std::size_t MAX_GRAPHS = 1 << 12;  // whose kernels are listed again at once
 
   using Event = std::function<void(TrackWriter&)>;
   void hold(Event event);

@@ -20,7 +20,7 @@ namespace cudabpf::analyze {
 #define DETAIL_detail(...) __VA_ARGS__
 #define DETAIL_unusual(...) __VA_ARGS__
 
-// Those fields, and a few that are told in ways of their own.
+// Those fields, and a few that are written in ways of their own.
 enum class Detail : std::uint8_t {
   error,
   ret,

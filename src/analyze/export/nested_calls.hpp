@@ -1,5 +1,5 @@
 // Holds a thread's calls until the outermost one arrives. The line of a call made inside another
-// comes before the other's; a timeline needs it after, or cannot tell which of two calls that began
+// comes before the other's; a timeline needs it after, or cannot know which of two calls that began
 // in the same nanosecond is inside which.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Holds what GPUs did until it can be told in the order in which it began: its lines come in
+// Holds what GPUs did until it can be shown in the order in which it began: its lines come in
 // bunches, those of one queue after those of another.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Writes a picture over time in the format of some program. Tracks tells it what is on which track.
+// Writes a picture over time in the format of some program. Tracks hands it what is on which track.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ namespace {
 
 using Shape = TrackWriter::Shape;
 
-// Beyond any pid of Linux: a multiple of this is added to tell reused pids apart.
+// Beyond any pid of Linux: a multiple of this is added to distinguish reused pids.
 constexpr std::uint32_t ANOTHER_PROCESS = 10'000'000;
 constexpr std::uint32_t MAX_AGAIN = 400;
 // A trace says when work was put into a stream, and nothing of when the GPU did it.
@@ -199,13 +199,13 @@ void Tracks::interrupt(const Line& line) {
 
 void Tracks::gpu_error(const Line& line) {
   auto error = nlohmann::json::parse(line.text, nullptr, false);
-  auto told = [&](const char* key) {
+  auto said = [&](const char* key) {
     auto at = error.find(key);
     return at != error.end() && at->is_string() ? at->get<std::string>() : "";
   };
   out_.note(machine_track("GPU errors"), line.ts, names_.text(line.name),
-            {{"meaning", told("meaning")},
-             {"bus_id", told("bus_id")},
+            {{"meaning", said("meaning")},
+             {"bus_id", said("bus_id")},
              {"process", line.has(Field::pid) ? fmt::format("{}", line.pid) : ""}});
 }
 

@@ -156,7 +156,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   std::size_t held_ = 0;        // nested calls, of all threads
 
   bool gpu_operations_ = false;        // the trace has what GPUs did
-  HashSet<std::uint32_t> unmeasured_;  // pids of which nobody tells that
+  HashSet<std::uint32_t> unmeasured_;  // pids without GPU times
   OperationsInOrder operations_;
   std::map<std::uint32_t, OnGpus> on_gpus_;  // by pid
   HashSet<std::uint64_t> answered_;

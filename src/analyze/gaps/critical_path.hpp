@@ -2,7 +2,7 @@
 // copy, the GPU's latency or the host. Making anything else faster does not make it shorter.
 //
 // The walk goes back from the work that ended last. Work began when the last of three things had
-// happened: the work before it in its queue was done, the work was done that its stream was told to
+// happened: the work before it in its queue was done, the work was done that its stream was made to
 // wait for, or its call was made. Before that call, the host thread worked since its last wait; and
 // that wait ended because of the work that ended last before it.
 #pragma once

@@ -22,7 +22,7 @@ class GpuCurve {
   struct Share {
     std::uint64_t time = 0;  // of the stretch
     std::uint64_t busy = 0, kernels = 0;
-    IdleTimes idle;  // before the first work and after the last there is no cause to be told
+    IdleTimes idle;  // before the first work and after the last there is no cause to show
 
     std::uint64_t idle_time() const { return time > busy ? time - busy : 0; }
     void add(const Share& other);

@@ -38,8 +38,8 @@ void GpusAtWork::line(const Line& line) {
   if (!takes_calls_) return;
   if (line.kind == LineKind::call) calls_.call(line);
   if (line.kind != LineKind::gpu_times || not_reported_.size() == MAX_NOT_REPORTED) return;
-  auto told = nlohmann::json::parse(line.text, nullptr, false);
-  if (std::string why = text_in(told, "why"); !why.empty())
+  auto said = nlohmann::json::parse(line.text, nullptr, false);
+  if (std::string why = text_in(said, "why"); !why.empty())
     not_reported_.push_back({line.pid, why.substr(0, MAX_WHY)});
 }
 
@@ -209,13 +209,13 @@ IdleTimes GpusAtWork::causes(const Ran& ran, const State& gpu, std::uint64_t fro
       return late - in_calls - std::min(late - in_calls, meanwhile_.others);
     };
     std::uint64_t outside = look_at(begin, asked);
-    bool told = meanwhile_.known && !meanwhile_.untimed;
+    bool known = meanwhile_.known && !meanwhile_.untimed;
     bool pause = !meanwhile_.begun && !meanwhile_.others && outside > PAUSE;
     std::uint64_t until = std::min(asked, to);
     if (from != begin || until != asked) outside = look_at(from, until);
     times[IdleCause::calls] = std::min(until - from, meanwhile_.in_calls);
     times[IdleCause::others] = until - from - times[IdleCause::calls] - outside;
-    times[!told ? IdleCause::unknown : pause ? IdleCause::pause : IdleCause::outside] += outside;
+    times[!known ? IdleCause::unknown : pause ? IdleCause::pause : IdleCause::outside] += outside;
   }
   if (asked < to) {
     std::uint64_t queued = end - asked;

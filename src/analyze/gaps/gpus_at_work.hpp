@@ -1,4 +1,4 @@
-// When each GPU worked for each process and when it did not, as the GPUs' own times tell, and why
+// When each GPU worked for each process and when it did not, as the GPUs' own times show, and why
 // it did not: measured, where Idle concludes from waits. The GPU that another process kept busy is
 // idle for this one.
 //
@@ -96,7 +96,7 @@ class GpusAtWork : public Analysis {
   bool measured() const { return seen_; }                   // the trace has GPUs' own times
   const std::vector<OfGpu>& gpus() const { return gpus_; }  // the busiest first
   // Or says why it has not.
-  bool told() const { return seen_ || !not_reported_.empty(); }
+  bool any() const { return seen_ || !not_reported_.empty(); }
   bool is_measured(std::uint64_t process) const;
   void set_name(std::uint64_t process, Name comm);
   // The busiest of the process; null: none did anything.

@@ -127,13 +127,13 @@ void add_causes(Page& page, const GpusAtWork& times, std::size_t at_most) {
                    gpu.gaps[cause] ? count_of(gpu.gaps[cause], "gap", "gaps") : "none"});
     table.add_to(page);
     std::string text;
-    constexpr std::size_t TOLD = 4;
+    constexpr std::size_t MAX_LISTED = 4;
     auto functions = functions_of(gpu);
-    for (std::size_t f = 0; f < std::min(TOLD, functions.size()); f++)
+    for (std::size_t f = 0; f < std::min(MAX_LISTED, functions.size()); f++)
       text += fmt::format("{}{} {}", f ? ", " : "Idle while the issuing thread was in ",
                           times.names().text(functions[f].name), human_time(functions[f].time));
-    if (functions.size() > TOLD)
-      text += ", and " + count_of(functions.size() - TOLD, "other", "others");
+    if (functions.size() > MAX_LISTED)
+      text += ", and " + count_of(functions.size() - MAX_LISTED, "other", "others");
     if (!text.empty()) page.paragraph(text + ".", 2);
     if (gpu.to_idle_start.count())
       page.paragraph(

@@ -1,5 +1,5 @@
 // Why a GPU had nothing to do. An idle time ends with work, and the call that asked for this work
-// tells why it did not begin before. Until the call returned, the host was late; after that, the
+// shows why it did not begin before. Until the call returned, the host was late; after that, the
 // work was queued.
 #pragma once
 

@@ -100,43 +100,43 @@ std::uint64_t ThreadCalls::process_of(std::uint32_t pid) const {
 }
 
 void ThreadCalls::look_at(std::uint64_t process, std::uint32_t tid, std::uint64_t begin,
-                          std::uint64_t end, std::uint64_t issued, ThreadTime& told) const {
+                          std::uint64_t end, std::uint64_t issued, ThreadTime& found) const {
   constexpr std::size_t FUNCTIONS = 64;  // kept apart; how long all took is exact
-  told.functions.clear();
-  told.in_calls = told.others = told.begun = told.untimed = 0;
+  found.functions.clear();
+  found.in_calls = found.others = found.begun = found.untimed = 0;
   auto thread = threads_.find({process, tid});
-  told.known = thread != threads_.end() && thread->second.kept_since <= begin;
-  if (!told.known) return;
+  found.known = thread != threads_.end() && thread->second.kept_since <= begin;
+  if (!found.known) return;
   auto process_calls = together_.find(process);
   const InCalls* together = process_calls != together_.end() && process_calls->second.several
                                 ? &process_calls->second.in_calls
                                 : nullptr;
   std::uint64_t outside_since = begin;
   auto outside_until = [&](std::uint64_t ts) {
-    if (together) told.others += together->time_in(outside_since, ts);
+    if (together) found.others += together->time_in(outside_since, ts);
   };
   const auto& calls = thread->second.calls;
   auto at = std::lower_bound(calls.begin(), calls.end(), begin,
                              [](const Span& call, std::uint64_t ts) { return call.end < ts; });
   for (; at != calls.end() && at->begin < end; ++at) {
     if (at->begin >= begin) {
-      told.begun += at->begin < issued;
-      told.untimed += at->untimed;
+      found.begun += at->begin < issued;
+      found.untimed += at->untimed;
     }
     std::uint64_t since = std::max(at->begin, begin), until = std::min(at->end, end);
     if (until <= since) continue;
     outside_until(since);
     outside_since = until;
-    told.in_calls += until - since;
-    auto same = std::find_if(told.functions.begin(), told.functions.end(),
+    found.in_calls += until - since;
+    auto same = std::find_if(found.functions.begin(), found.functions.end(),
                              [&](const auto& one) { return one.name == at->name; });
-    if (same != told.functions.end())
+    if (same != found.functions.end())
       same->time += until - since;
-    else if (told.functions.size() < FUNCTIONS)
-      told.functions.push_back({at->name, until - since});
+    else if (found.functions.size() < FUNCTIONS)
+      found.functions.push_back({at->name, until - since});
   }
   outside_until(end);
-  std::sort(told.functions.begin(), told.functions.end(),
+  std::sort(found.functions.begin(), found.functions.end(),
             [](const auto& a, const auto& b) { return a.time > b.time; });
 }
 

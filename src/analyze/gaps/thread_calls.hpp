@@ -43,7 +43,7 @@ class ThreadCalls {
   // Fills in what the thread did from `begin` to `end`. Of calls that began before `issued`, the
   // number is counted.
   void look_at(std::uint64_t process, std::uint32_t tid, std::uint64_t begin, std::uint64_t end,
-               std::uint64_t issued, ThreadTime& told) const;
+               std::uint64_t issued, ThreadTime& found) const;
   // Notes that it waited for its work, although this kind of call is asynchronous. False: that is
   // known already, or it is no longer kept.
   bool waited(const IssuingCall& issuer);

@@ -1,5 +1,5 @@
 // The execution of a program: the iterations and phases of the thread that launches most, and how
-// long its process left the GPU idle: as it is concluded from waits, and as GPUs' own times tell.
+// long its process left the GPU idle: as it is concluded from waits, and as GPUs' own times show.
 #pragma once
 
 #include "analyze/gaps/gpus_at_work.hpp"
@@ -13,7 +13,7 @@ namespace cudabpf::analyze {
 class Execution : public Analysis {
  public:
   // The thread is chosen from those wanted. The longest `gaps` idle times are
-  // kept. Iterations and phases are found in the whole trace; what is told of them, and of idle
+  // kept. Iterations and phases are found in the whole trace; what is shown of them, and of idle
   // times, is of the part.
   Execution(Names& names, ThreadFilter wanted, std::size_t gaps, Part part = {})
       : part_(part),
@@ -28,7 +28,7 @@ class Execution : public Analysis {
   const Idle& idle() const { return idle_; }
   const GpusAtWork& gpus() const { return gpus_; }
   const ThreadsAtWork& threads() const { return threads_; }
-  // Whose iterations and phases are told from here on: one of those at work.
+  // Whose iterations and phases are shown from here on: one of those at work.
   void look_at(const ThreadWork& thread);
   const ThreadWork* thread() const { return thread_; }  // null: there is none
   bool others_launch() const { return threads_.launches() > (thread_ ? thread_->launches : 0); }

@@ -7,7 +7,7 @@
 //
 // If a program does not wait after each, they are looked for within the segment that launches most:
 // the shortest sequence of kernels that its end repeats at least three times. The layers of a model
-// repeat too, but what follows the last layer tells them from iterations.
+// repeat too, but what follows the last layer distinguishes them from iterations.
 #pragma once
 
 #include <cstdint>

@@ -96,7 +96,7 @@ class ThreadsAtWork : public Analysis {
   static constexpr std::size_t MAX_THREADS = 1 << 14;
 
   // `idle` must see each line first. Threads are followed through the whole trace; what processes
-  // did is told of the part.
+  // did is shown of the part.
   ThreadsAtWork(ThreadFilter wanted, const Idle& idle, Part part = {})
       : wanted_(wanted), idle_(idle), part_(part) {}
 

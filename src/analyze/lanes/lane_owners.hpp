@@ -130,7 +130,7 @@ class LaneOwners {
     return {line.ts, std::max(line.ts, line.unfinished ? last_seen_ : line.end())};
   }
 
-  // Takes in that a line was read, whatever it tells.
+  // Takes in that a line was read, whatever it says.
   void seen(const Line& line) {
     // A GPU may have worked longer than a call that did not return.
     bool counts = line.kind != LineKind::end && line.kind != LineKind::gpu_operation;

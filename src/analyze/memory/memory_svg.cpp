@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t PANELS = 8, POINTS = 1000;
 constexpr double LEFT = 90, WIDTH = POINTS, RIGHT = 30, TOP = 70, HEIGHT = 180, GAP = 70;
-// Easy to tell apart in colour, and different greys in print.
+// Easy to distinguish in colour, and different greys in print.
 constexpr std::array<std::string_view, MEMORY_KINDS> COLORS = {"#1f5fa8", "#f0a030", "#7fbf6f",
                                                                "#b0b0b0", "#8d4fa0"};
 

@@ -104,7 +104,7 @@ Calls::Key Calls::key_of(const Line& line) const {
     case By::kernel:
       return {0, line.kernel.id, {}};
     case By::container:
-      return {line.process->told ? 0U : 1U, line.process->container.id, {}};
+      return {line.process->known ? 0U : 1U, line.process->container.id, {}};
   }
   return {};
 }
@@ -131,7 +131,7 @@ std::string Calls::name_of(const Line& line) const {
       return line.kernel ? std::string(names_.text(line.kernel)) : "(no kernel)";
     case By::container:
       if (line.process->container) return std::string(names_.text(line.process->container));
-      return line.process->told ? "(no container)" : "(not known)";
+      return line.process->known ? "(no container)" : "(not known)";
   }
   return {};
 }

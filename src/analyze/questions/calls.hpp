@@ -37,8 +37,9 @@ class Calls : public Analysis {
     }
   };
   struct Group {
-    std::string name;   // "process 4242"; empty: the whole trace
-    std::string shown;  // the same, or a kernel's name as short as still tells it from others
+    std::string name;  // "process 4242"; empty: the whole trace
+    std::string
+        shown;  // the same, or a kernel's name as short as still distinguishes it from others
     Figures all;
     std::vector<Figures> functions;  // the longest total first
   };

@@ -135,10 +135,10 @@ void add_failures(Page& page, std::string title, const std::vector<Errors::Failu
   Table table = table_of(std::move(title), FAILURE_COLUMNS);
   add_rows(table, failures, at_most, "kinds", cells_in(FAILURE_COLUMNS, page));
   table.add_to(page);
-  std::set<std::string_view> told;
+  std::set<std::string_view> said;
   for (const Errors::Failure& failure : failures)
     if (auto meaning = meaning_of(failure.name, failure.error).text;
-        !meaning.empty() && told.insert(meaning).second)
+        !meaning.empty() && said.insert(meaning).second)
       page.paragraph(fmt::format("{}: {}.", failure.error, meaning), 4);
 }
 
@@ -225,18 +225,18 @@ Json errors_columns() {
 }
 
 void add_errors(Page& page, const Errors::Answer& answer, const Names& names, std::size_t at_most) {
-  std::uint64_t told = answer.calls - std::min(answer.calls, answer.without_result);
+  std::uint64_t known = answer.calls - std::min(answer.calls, answer.without_result);
   std::uint64_t unknown =
       answer.without_result - std::min(answer.without_result, answer.calls_open);
-  if (told)
+  if (known)
     page.paragraph(fmt::format("{} of {} failed{}.",
                                answer.failed_calls ? with_commas(answer.failed_calls) : "None",
-                               count_of(told, "call", "calls"), usual_text(answer)),
+                               count_of(known, "call", "calls"), usual_text(answer)),
                    0);
   if (unknown)
     page.paragraph(fmt::format("Whether {} failed is not known: the trace lacks their results.",
-                               told ? count_of(unknown, "other", "others")
-                                    : count_of(unknown, "call", "calls")),
+                               known ? count_of(unknown, "other", "others")
+                                     : count_of(unknown, "call", "calls")),
                    0);
   // The gravest first.
   add_failures(page, "errors of GPUs", answer.gpu_errors, at_most);

@@ -1,4 +1,4 @@
-// What the answer about a trace's kernels tells of graphs.
+// What the answer about a trace's kernels says of graphs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,20 +13,20 @@ namespace {
 constexpr std::size_t KERNELS = 3;        // of a graph, that a page names
 constexpr std::size_t JSON_KERNELS = 32;  // and JSON
 
-std::string told_name(const Kernels& kernels, Name kernel) {
+std::string listed_name(const Kernels& kernels, Name kernel) {
   return kernel ? kernels.short_name(kernel) : "(no name)";
 }
 
 // "graph 3: gemm ×12, softmax, 4 more"
 std::string name_of(const Kernels& kernels, const Kernels::OfGraph& of) {
   std::string text;
-  std::size_t told = std::min(of.kernels.size(), KERNELS);
-  for (std::size_t i = 0; i < told; i++) {
+  std::size_t listed = std::min(of.kernels.size(), KERNELS);
+  for (std::size_t i = 0; i < listed; i++) {
     auto [kernel, count] = of.kernels[i];
-    text += (text.empty() ? ": " : ", ") + told_name(kernels, kernel);
+    text += (text.empty() ? ": " : ", ") + listed_name(kernels, kernel);
     if (count > 1) text += " ×" + human_count(count);
   }
-  if (of.kernels.size() > told) text += fmt::format(", {} more", of.kernels.size() - told);
+  if (of.kernels.size() > listed) text += fmt::format(", {} more", of.kernels.size() - listed);
   return of.name + text;
 }
 
@@ -143,10 +143,10 @@ void add_graph_notes(Page& page, const Kernels& kernels) {
                      count_of(totals.unlisted, "run", "runs")));
   if (auto conditional = conditional_kernels(kernels); !conditional.empty()) {
     std::string names;
-    std::size_t told = std::min(conditional.size(), KERNELS);
-    for (std::size_t i = 0; i < told; i++)
-      names += (i ? ", " : "") + told_name(kernels, conditional[i]);
-    if (conditional.size() > told) names += fmt::format(", {} more", conditional.size() - told);
+    std::size_t listed = std::min(conditional.size(), KERNELS);
+    for (std::size_t i = 0; i < listed; i++)
+      names += (i ? ", " : "") + listed_name(kernels, conditional[i]);
+    if (conditional.size() > listed) names += fmt::format(", {} more", conditional.size() - listed);
     note(
         fmt::format("Kernels in conditional bodies of graphs run any number of times, and are not "
                     "counted: {}.",

@@ -1,5 +1,5 @@
 // How long GPUs took for what each thread asked of them, by when it asked: so the time of an
-// iteration's work can be told, whenever the GPU did it.
+// iteration's work can be shown, whenever the GPU did it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Which kernels ran, in which configurations: how often, when, and how long it took from one launch
-// until the next; those in graphs too, where a trace tells what a launched graph holds. How long a
+// until the next; those in graphs too, where a trace says what a launched graph holds. How long a
 // kernel ran on the GPU is known where the trace has lines of that.
 #pragma once
 
@@ -33,7 +33,7 @@ class Kernels : public Analysis {
   };
 
   struct Figures {
-    std::string name;       // as short as still tells it from the others
+    std::string name;       // as short as still distinguishes it from the others
     std::string_view full;  // empty: not known
     KernelClass kernel_class = KernelClass::other;
     Launch launch;

@@ -40,7 +40,8 @@ void MeasuredOperations::did(const Line& line, bool wanted) {
   measured_ = true;
   bool whole_graph = line.op == Type::graph;
   whole_graphs_ |= whole_graph;
-  // Nodes are not told in the order in which they began, so a launch ends with the last of them.
+  // Nodes are not reported in the order in which they began, so a launch ends with the last of
+  // them.
   if (GraphRun* run = runs_.find(line.call)) {
     run->begin = std::min(run->begin, line.ts);
     run->end = std::max(run->end, line.end());

@@ -1,4 +1,4 @@
-// What is told of GPUs' work besides kernels: copies, fills, and how long work was queued.
+// What is shown of GPUs' work besides kernels: copies, fills, and how long work was queued.
 #include <fmt/format.h>
 
 #include <algorithm>

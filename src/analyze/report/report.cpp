@@ -73,7 +73,7 @@ Json columns_json() {
   return all;
 }
 
-void put_page(ByteStream& out, std::string_view title, const Json& told,
+void put_page(ByteStream& out, std::string_view title, const Json& data,
               std::initializer_list<std::string> timelines) {
   std::string_view rest = PAGE;
   auto put_until = [&](std::string_view mark) {
@@ -84,7 +84,7 @@ void put_page(ByteStream& out, std::string_view title, const Json& told,
   put_until("@TITLE@");
   out.text(as_markup(short_text(title, MAX_TEXT)));
   put_until("@ANSWERS@");
-  put_packed(out, told.dump(-1, ' ', false, Json::error_handler_t::replace));
+  put_packed(out, data.dump(-1, ' ', false, Json::error_handler_t::replace));
   const auto* next = timelines.begin();
   for (std::string_view mark : {"@TIMELINE@", "@TIMELINE_B@"}) {
     put_until(mark);
@@ -162,22 +162,22 @@ Json Report::answers() const {
   return answers;
 }
 
-Json Report::told(const TraceFacts& facts, const std::string& title) const {
-  Json told = {{"version", CUDABPF_VERSION},
+Json Report::data(const TraceFacts& facts, const std::string& title) const {
+  Json data = {{"version", CUDABPF_VERSION},
                {"title", title},
                {"heading", heading_of(facts, moments_)},
                {"command", command_in(facts.header)},
                {"trace", facts_json(facts)}};
-  make_fit(told);
-  told["missing"] = missing_text(facts);  // is printable, and has lines
-  told["answers"] = answers();
-  told["columns"] = columns_json();
-  return told;
+  make_fit(data);
+  data["missing"] = missing_text(facts);  // is printable, and has lines
+  data["answers"] = answers();
+  data["columns"] = columns_json();
+  return data;
 }
 
 void Report::write(ByteStream& out, const TraceFacts& facts, const std::string& title,
                    std::optional<Served> served) const {
-  Json all = told(facts, title);
+  Json all = data(facts, title);
   bool ended = facts.end.has_value();
   if (served) all["served"] = {{"ended", ended}, {"running", !ended && served->may_run}};
   put_page(out, title, all, {all_->timeline_data()});
@@ -185,11 +185,11 @@ void Report::write(ByteStream& out, const TraceFacts& facts, const std::string& 
 
 void ReportOfTwo::write(ByteStream& out) const {
   std::string title = a_.title + " and " + b_.title;
-  Json told = {{"version", CUDABPF_VERSION}, {"title", title}, {"difference", difference_}};
-  make_fit(told);
-  told["a"] = a_.report.told(a_.facts, a_.title);
-  told["b"] = b_.report.told(b_.facts, b_.title);
-  put_page(out, title, told, {a_.report.all_->timeline_data(), b_.report.all_->timeline_data()});
+  Json data = {{"version", CUDABPF_VERSION}, {"title", title}, {"difference", difference_}};
+  make_fit(data);
+  data["a"] = a_.report.data(a_.facts, a_.title);
+  data["b"] = b_.report.data(b_.facts, b_.title);
+  put_page(out, title, data, {a_.report.all_->timeline_data(), b_.report.all_->timeline_data()});
 }
 
 }  // namespace cudabpf::analyze

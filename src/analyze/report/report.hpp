@@ -42,7 +42,7 @@ class Report : public Analysis {
  private:
   friend class ReportOfTwo;
 
-  Json told(const TraceFacts& facts, const std::string& title) const;
+  Json data(const TraceFacts& facts, const std::string& title) const;
 
   struct Analyses;
   std::unique_ptr<Analyses> all_;

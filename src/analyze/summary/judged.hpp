@@ -24,7 +24,7 @@ struct Seen {
   const Memory& memory;
   const TraceFacts& facts;
   Part part;
-  Moments moments = {};  // how texts tell times
+  Moments moments = {};  // how texts show times
 };
 
 struct Judged : Seen {

@@ -1,4 +1,4 @@
-// What bounds the work where GPUs' own times tell how busy they were.
+// What bounds the work where GPUs' own times show how busy they were.
 #include <fmt/format.h>
 
 #include "analyze/summary/rules.hpp"

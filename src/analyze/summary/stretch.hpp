@@ -24,9 +24,9 @@ struct Stretch {
   std::uint64_t waiting() const { return spent.waiting + spent.to_host; }
   std::uint64_t outside() const { return time - std::min(time, spent.in_calls); }
   std::uint64_t others() const {
-    std::uint64_t told =
+    std::uint64_t counted =
         spent.launching + spent.memory + spent.module + spent.to_device + waiting();
-    return spent.in_calls - std::min(spent.in_calls, told);
+    return spent.in_calls - std::min(spent.in_calls, counted);
   }
 
   double per_second() const {  // rounds; 0: there are none, or it is not known

@@ -21,7 +21,7 @@ namespace cudabpf::analyze {
 class Summary : public Analysis {
  public:
   // Phases and iterations are those of the thread that launches most of those wanted.
-  // `moments`: how the verdict tells times.
+  // `moments`: how the verdict shows times.
   Summary(Names& names, ThreadFilter wanted, Part part = {}, Moments moments = {});
 
   void line(const Line& line) override;

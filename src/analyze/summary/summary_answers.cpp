@@ -181,25 +181,26 @@ std::string Summary::transfer_answer(const Page&) const {
 
 std::string Summary::of_processes(
     const std::function<std::string(const Idle::OfProcess&)>& text_of) const {
-  constexpr std::size_t TOLD = 3;
+  constexpr std::size_t MAX_LISTED = 3;
   const auto& processes = execution_.idle().processes();
   std::string text;
-  for (std::size_t i = 0; i < std::min(TOLD, processes.size()); i++) {
+  for (std::size_t i = 0; i < std::min(MAX_LISTED, processes.size()); i++) {
     text += i ? "; " : "";
     if (processes.size() > 1) text += process_text(processes[i].number, processes[i].pid) + ": ";
     text += text_of(processes[i]);
   }
   std::uint64_t all = processes.size() + execution_.idle().other_processes();
-  if (all > TOLD) text += "; " + count_of(all - TOLD, "other process", "other processes");
+  if (all > MAX_LISTED)
+    text += "; " + count_of(all - MAX_LISTED, "other process", "other processes");
   return text.empty() ? "nothing was launched or copied" : text;
 }
 
 // Empty: nothing is measured.
 std::string Summary::busy_answer(const Page&) const {
   const GpusAtWork& times = execution_.gpus();
-  constexpr std::size_t TOLD = 4;
+  constexpr std::size_t MAX_LISTED = 4;
   std::string text;
-  for (std::size_t i = 0; i < std::min(TOLD, times.gpus().size()); i++) {
+  for (std::size_t i = 0; i < std::min(MAX_LISTED, times.gpus().size()); i++) {
     const GpusAtWork::OfGpu& gpu = times.gpus()[i];
     text += i ? "; " : "";
     if (processes() > 1) text += process_text(gpu.process, gpu.pid) + ", ";
@@ -220,7 +221,8 @@ std::string Summary::busy_answer(const Page&) const {
                           human_time(gpu.to_idle_start.quantile(0.5)),
                           human_time(gpu.to_idle_start.quantile(0.99)));
   }
-  if (times.gpus().size() > TOLD) text += fmt::format("; {} more", times.gpus().size() - TOLD);
+  if (times.gpus().size() > MAX_LISTED)
+    text += fmt::format("; {} more", times.gpus().size() - MAX_LISTED);
   return text;
 }
 
@@ -228,24 +230,24 @@ std::string Summary::busy_answer(const Page&) const {
 std::string Summary::path_answer(const Page&) const {
   const CriticalPath& path = measured_.path;
   if (!path.time()) return {};
-  constexpr std::size_t TOLD = 3;
+  constexpr std::size_t MAX_LISTED = 3;
   std::string text = fmt::format(
       "a typical iteration takes {}: it waits {} for the host, {} for the GPU to begin and {} for "
       "its work",
       human_time(path.time()), percent(path.host, path.time()), percent(path.latency, path.time()),
       percent(path.working, path.time()));
-  for (std::size_t i = 0; i < std::min(TOLD, path.operations.size()); i++)
+  for (std::size_t i = 0; i < std::min(MAX_LISTED, path.operations.size()); i++)
     text += fmt::format(
         "{}{} {} in {}", i ? ", " : ": ", execution_.gpus().name_of(path.operations[i].name),
         percent(path.operations[i].time, path.time()), with_commas(path.operations[i].count));
-  if (path.operations.size() > TOLD)
-    text += ", and " + count_of(path.operations.size() - TOLD, "other", "others");
+  if (path.operations.size() > MAX_LISTED)
+    text += ", and " + count_of(path.operations.size() - MAX_LISTED, "other", "others");
   return text;
 }
 
 std::string Summary::measured_idle(const Page& page) const {
   const GpusAtWork& times = execution_.gpus();
-  constexpr std::size_t TOLD = 3;
+  constexpr std::size_t MAX_LISTED = 3;
   std::string text;
   if (std::uint64_t time = inference_time(); time && measured_.gpu) {
     GpuCurve::Share share = measured_.gpu->curve.between(
@@ -253,7 +255,7 @@ std::string Summary::measured_idle(const Page& page) const {
     text = fmt::format("{} of the {} of inference; ", percent(share.idle_time(), share.time),
                        human_time(time));
   }
-  for (std::size_t i = 0; i < std::min(TOLD, times.gpus().size()); i++) {
+  for (std::size_t i = 0; i < std::min(MAX_LISTED, times.gpus().size()); i++) {
     const GpusAtWork::OfGpu& gpu = times.gpus()[i];
     text += i ? "; " : "";
     if (processes() > 1) text += process_text(gpu.process, gpu.pid) + ", ";

@@ -179,7 +179,7 @@ Json Summary::json() const {
                   {"slowest_of_driver", slowest_json(totals_.slowest_of_driver, names_)},
                   {"errors", errors_json(totals_.failures, names_)},
                   {"gpu_errors", totals_.xids}};
-  if (execution_.gpus().told()) {
+  if (execution_.gpus().any()) {
     summary["measured"] = gpus_at_work_json(execution_.gpus());
     summary["measured"]["work"] = measured_execution_json(measured_, names_);
   }

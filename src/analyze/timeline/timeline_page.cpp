@@ -251,17 +251,17 @@ void add_legend(Page& page, const std::set<Category>& seen, bool streams, bool q
     painter.put(fmt::format(" {}", look.name), "");
   }
   page.painted(painter.take());
-  std::string told =
+  std::string note =
       "Each letter is the kind of call that took most of its column (small, · or -: less than half "
       "of it; blank: no call). %: share of the time spent in calls. ≤: how many the tallest column "
       "stands for.";
-  if (streams) told += " Stream rows show when work was submitted, not when it ran.";
+  if (streams) note += " Stream rows show when work was submitted, not when it ran.";
   if (queues)
-    told +=
+    note +=
         " GPU rows show what ran when, as measured; below each the stream's handle, and how busy "
         "it "
         "was, up to 100 %.";
-  page.paragraph(told, 2);
+  page.paragraph(note, 2);
 }
 
 // Each thread's longest time without a call, if it has one.
@@ -335,8 +335,8 @@ void add_lanes(Page& page, const Timeline& timeline, const TimelineView& view) {
   }
   add_gpu_lanes(page, timeline, lanes);
   lanes.add_axis();
-  std::string told = told_of_view(timeline, view, page.moments());
-  if (!told.empty()) page.paragraph(told, 2);
+  std::string note = note_of_view(timeline, view, page.moments());
+  if (!note.empty()) page.paragraph(note, 2);
   std::vector<std::string> hidden;
   if (std::size_t more = timeline.threads() - threads)
     hidden.push_back(count_of(more, "thread", "threads"));

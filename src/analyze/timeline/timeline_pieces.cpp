@@ -144,8 +144,8 @@ void add_pieces(Page& page, const Timeline& timeline) {
   TextAxis axis = time_axis(scale, page.moments());
   page.line(std::string(label, ' ') + axis.line);
   page.line(std::string(label, ' ') + axis.labels);
-  std::string told = told_of_view(timeline, view, page.moments());
-  if (!told.empty()) page.paragraph(told, 2);
+  std::string note = note_of_view(timeline, view, page.moments());
+  if (!note.empty()) page.paragraph(note, 2);
 }
 
 }  // namespace cudabpf::analyze

@@ -160,7 +160,7 @@ class TimelineSection {
       double middle = to + FOLD_PIXELS / 2.0;
       svg_.text(middle, y_ + 8, FOLD, 12, Svg::Anchor::middle);
       double half = LETTER * static_cast<double>(label.size()) / 2;
-      if (middle - half < labelled) continue;  // the mouse tells
+      if (middle - half < labelled) continue;  // the mouse shows
       labelled = middle + half;
       svg_.text(middle, y_ + 36, label, 11, svg_.fitting(middle, label, 11));
     }
@@ -254,11 +254,11 @@ class TimelineSection {
         if (!any) label("phases");
         any = true;
         auto [x, width] = edges({phase->begin, phase->end}, piece);
-        std::string told =
+        std::string note =
             fmt::format("{}\n{}, {} to {}", phase->name, human_time(phase->end - phase->begin),
                         seconds(phase->begin), seconds(phase->end));
-        if (!phase->note.empty()) told += "\n" + phase->note;
-        svg_.rect(x, y_, width, BAR, odd ? "#d5deee" : "#e8edf6", told);
+        if (!phase->note.empty()) note += "\n" + phase->note;
+        svg_.rect(x, y_, width, BAR, odd ? "#d5deee" : "#e8edf6", note);
         auto letters = static_cast<std::size_t>(width / LETTER);
         if (letters > 2) svg_.text(x + 2, y_ + 11, shortened(phase->name, letters), 10);
       }
@@ -266,7 +266,7 @@ class TimelineSection {
     if (any) y_ += ROW;
   }
 
-  // Several as one where there are more than can be told apart.
+  // Several as one where there are more than can be distinguished.
   void draw_iterations(const Iterations& iterations) {
     const auto& each = iterations.each;
     auto first = std::partition_point(
@@ -293,18 +293,18 @@ class TimelineSection {
     }
     bool warm_up = number < timeline_.execution().iterations().warm_up;
     TimeSpan span{some.front().begin, some.back().end};
-    std::string told = some.size() == 1
+    std::string note = some.size() == 1
                            ? fmt::format("iteration {}: {}", number + 1, human_time(time))
                            : fmt::format("iterations {} to {}: {} each, on average", number + 1,
                                          number + some.size(), human_time(time / some.size()));
-    told += fmt::format("\n{}, {} to {}", count_of(launches, "launch", "launches"),
+    note += fmt::format("\n{}, {} to {}", count_of(launches, "launch", "launches"),
                         seconds(span.begin), seconds(span.end));
-    if (warm_up) told += "\nwarm-up";
+    if (warm_up) note += "\nwarm-up";
     bool odd = number / some.size() % 2;
     for (const TimeScale::Piece& piece : scale_.pieces()) {
       if (span.end <= piece.begin || span.begin >= piece.end) continue;
       auto [x, width] = edges(span, piece);
-      svg_.rect(x, y_, width, BAR, odd ? "#c9d8c6" : "#dfe9dc", told);
+      svg_.rect(x, y_, width, BAR, odd ? "#c9d8c6" : "#dfe9dc", note);
       std::string text = fmt::format("{}", number + 1);
       if (some.size() == 1 && width > LETTER * static_cast<double>(text.size() + 1))
         svg_.text(x + 2, y_ + 11, text, 10);

@@ -84,7 +84,7 @@ class Gantt {
       note += fmt::format(" {} that lie within {} are one bar.",
                           timeline_.gpu_queues() ? "Those" : "Calls", human_time(resolution_));
     svg_.text(LEFT, 64, note, 11);
-    svg_.text(LEFT, 80, shortened(told_of_view(timeline_, view_, {}), MAX_NOTE), 11);
+    svg_.text(LEFT, 80, shortened(note_of_view(timeline_, view_, {}), MAX_NOTE), 11);
   }
 
   // Most programs capture nothing.

@@ -27,20 +27,20 @@ std::string kernel_name(const Timeline& timeline, Name kernel) {
 std::string of_one(const Timeline& timeline, const Bar& bar, BarsOf of) {
   const Alike& call = bar.parts().front();
   bool kernel = of != BarsOf::driver && call.what;
-  std::string told = kernel ? kernel_name(timeline, call.what) : text(timeline, call.name);
-  if (!kernel && call.what) told += " " + text(timeline, call.what);
-  told += '\n';
-  if (kernel) told += text(timeline, call.name) + ", ";
+  std::string tip = kernel ? kernel_name(timeline, call.what) : text(timeline, call.name);
+  if (!kernel && call.what) tip += " " + text(timeline, call.what);
+  tip += '\n';
+  if (kernel) tip += text(timeline, call.name) + ", ";
   if (of == BarsOf::stream)
-    told += "enqueued";
+    tip += "enqueued";
   else if (call.category == Category::unfinished)
-    told += "did not return; began";
+    tip += "did not return; began";
   else
-    told += call.untimed ? "duration not known; began" : human_time(call.time);
-  told += " at " + seconds(bar.begin);
-  if (look_of(call.category).waits) told += "\nwaits for the GPU";
-  if (bar.inside) told += "\n" + count_of(bar.inside, "call", "calls") + " inside it";
-  return told;
+    tip += call.untimed ? "duration not known; began" : human_time(call.time);
+  tip += " at " + seconds(bar.begin);
+  if (look_of(call.category).waits) tip += "\nwaits for the GPU";
+  if (bar.inside) tip += "\n" + count_of(bar.inside, "call", "calls") + " inside it";
+  return tip;
 }
 
 // Adds up the parts that have the same name.
@@ -64,39 +64,39 @@ std::vector<Alike> by_name(const Bar& bar, NameOf&& name_of) {
 // "a: 3, 1.20 ms; b: 1; 5 more": the first few of them.
 template <typename TextOf>
 std::string list(const std::vector<Alike>& all, bool exact, TextOf&& text_of) {
-  std::string told;
+  std::string tip;
   for (std::size_t i = 0; i < std::min(all.size(), NAMED); i++) {
-    told += (i ? "; " : "") + text_of(all[i].name) + ": ";
-    if (!exact) told += "at least ";
-    told += with_commas(all[i].count);
-    if (all[i].time) told += ", " + human_time(all[i].time);
+    tip += (i ? "; " : "") + text_of(all[i].name) + ": ";
+    if (!exact) tip += "at least ";
+    tip += with_commas(all[i].count);
+    if (all[i].time) tip += ", " + human_time(all[i].time);
   }
-  if (all.size() > NAMED) told += fmt::format("; {} more", all.size() - NAMED);
-  return told;
+  if (all.size() > NAMED) tip += fmt::format("; {} more", all.size() - NAMED);
+  return tip;
 }
 
 std::string of_several(const Timeline& timeline, const Bar& bar, BarsOf of) {
   Alike total = bar.total();
   bool driver = of == BarsOf::driver, gpu = of == BarsOf::gpu, exact = !bar.others()->count;
-  std::string told =
-      driver ? count_of(total.count, "operation", "operations")
-      : gpu  ? count_of(total.count, "kernel, copy or fill", "kernels, copies and fills")
-             : count_of(total.count, "call", "calls");
-  if (of == BarsOf::stream) told += " put something on it";
-  told += fmt::format(", {} to {}", seconds(bar.begin), seconds(bar.end));
+  std::string tip = driver ? count_of(total.count, "operation", "operations")
+                    : gpu
+                        ? count_of(total.count, "kernel, copy or fill", "kernels, copies and fills")
+                        : count_of(total.count, "call", "calls");
+  if (of == BarsOf::stream) tip += " put something on it";
+  tip += fmt::format(", {} to {}", seconds(bar.begin), seconds(bar.end));
   std::uint64_t time = gpu ? bar.covered() : total.time;
   if (of != BarsOf::stream)
-    told += fmt::format("\n{} in them, {} of that", human_time(time), percent(time, bar.time()));
-  if (total.untimed) told += fmt::format("; {} of unknown duration", with_commas(total.untimed));
-  if (bar.inside) told += "\n" + count_of(bar.inside, "call", "calls") + " inside them";
+    tip += fmt::format("\n{} in them, {} of that", human_time(time), percent(time, bar.time()));
+  if (total.untimed) tip += fmt::format("; {} of unknown duration", with_commas(total.untimed));
+  if (bar.inside) tip += "\n" + count_of(bar.inside, "call", "calls") + " inside them";
   auto functions = by_name(bar, [](const Alike& part) { return part.name; });
-  told += "\n" + list(functions, exact, [&](Name name) { return text(timeline, name); });
+  tip += "\n" + list(functions, exact, [&](Name name) { return text(timeline, name); });
   auto about = by_name(bar, [](const Alike& part) { return part.what; });
-  if (about.empty()) return told;
-  told += "\n" + list(about, exact, [&](Name name) {
-            return driver ? text(timeline, name) : kernel_name(timeline, name);
-          });
-  return told;
+  if (about.empty()) return tip;
+  tip += "\n" + list(about, exact, [&](Name name) {
+           return driver ? text(timeline, name) : kernel_name(timeline, name);
+         });
+  return tip;
 }
 
 std::string sizes(const Dimensions& sizes) {
@@ -107,16 +107,16 @@ std::string sizes(const Dimensions& sizes) {
 std::string of_work(const Timeline& timeline, const QueuedOperation& work) {
   const Line& line = work.line;
   bool timed = line.has(Field::duration);
-  std::string told = shortened(printable(timeline.name_of(work)), NAME_WIDTH);
-  told += "\n" + (timed ? human_time(work.span.time()) + " on the GPU" : "duration not known");
-  told += ", began at " + seconds(work.span.begin);
-  if (work.issuer) told += "\nqueued for " + human_time(work.issuer->queued_until(work.span.begin));
+  std::string tip = shortened(printable(timeline.name_of(work)), NAME_WIDTH);
+  tip += "\n" + (timed ? human_time(work.span.time()) + " on the GPU" : "duration not known");
+  tip += ", began at " + seconds(work.span.begin);
+  if (work.issuer) tip += "\nqueued for " + human_time(work.issuer->queued_until(work.span.begin));
   if (line.has(Field::grid) && line.has(Field::block))
-    told += fmt::format("\ngrid {}, block {}", sizes(line.grid), sizes(line.block));
-  if (line.has(Field::call)) told += fmt::format("\ncall {}", line.call);
-  if (line.has(Field::node)) told += fmt::format(", node {} of its graph", line.node);
-  if (line.unjoined) told += "\nno call known: " + text(timeline, line.unjoined);
-  return told;
+    tip += fmt::format("\ngrid {}, block {}", sizes(line.grid), sizes(line.block));
+  if (line.has(Field::call)) tip += fmt::format("\ncall {}", line.call);
+  if (line.has(Field::node)) tip += fmt::format(", node {} of its graph", line.node);
+  if (line.unjoined) tip += "\nno call known: " + text(timeline, line.unjoined);
+  return tip;
 }
 
 }  // namespace
@@ -125,9 +125,9 @@ std::string gpu_tooltip(const Timeline& timeline, const Bar& bar, std::size_t qu
   if (!bar.is_one()) return of_several(timeline, bar, BarsOf::gpu);
   if (const QueuedOperation* work = timeline.work_at(queue, bar)) return of_work(timeline, *work);
   const Alike& one = bar.parts().front();
-  std::string told = one.what ? kernel_name(timeline, one.what) : text(timeline, one.name);
-  told += "\n" + (one.untimed ? "duration not known" : human_time(one.time) + " on the GPU");
-  return told + ", began at " + seconds(bar.begin);
+  std::string tip = one.what ? kernel_name(timeline, one.what) : text(timeline, one.name);
+  tip += "\n" + (one.untimed ? "duration not known" : human_time(one.time) + " on the GPU");
+  return tip + ", began at " + seconds(bar.begin);
 }
 
 std::string tooltip(const Timeline& timeline, const Bar& bar, BarsOf of) {

@@ -1,4 +1,4 @@
-// What the mouse tells of a bar of a picture: a call exactly; several, how many they are, from when
+// What pointing at a bar shows of a picture: a call exactly; several, how many they are, from when
 // to when, how long they took, and which functions and kernels they mostly were. Likewise of what
 // GPUs did.
 #pragma once

@@ -92,7 +92,7 @@ TimelineView view_of(const Timeline& timeline, std::size_t width) {
   return view;
 }
 
-std::string told_of_view(const Timeline& timeline, const TimelineView& view,
+std::string note_of_view(const Timeline& timeline, const TimelineView& view,
                          const Moments& moments) {
   if (timeline.is_exact()) return {};
   const auto& spans = view.whole.empty() ? view.shown : view.whole;
@@ -109,8 +109,8 @@ std::string told_of_view(const Timeline& timeline, const TimelineView& view,
   if (folds.empty() && view.whole.empty()) return {};
   std::string_view why =
       timeline.gpu_queues() ? "Skipped (no CUDA calls, no GPU work)" : "Skipped (no CUDA calls)";
-  std::string told = folds.empty() ? "" : fmt::format("{}: {}. ", why, folds);
-  return told + "--from 0 shows all, to scale.";
+  std::string note = folds.empty() ? "" : fmt::format("{}: {}. ", why, folds);
+  return note + "--from 0 shows all, to scale.";
 }
 
 std::vector<const Phase*> windows(const Phases& phases) {
@@ -134,7 +134,7 @@ void spread(const TimeSpan& span, const TimeScale& scale, Add&& add) {
     if (begin > end || (begin == end && span.begin < span.end)) continue;
     if (begin == end) return add(column_of(piece, begin), 1.0);
     double from = piece.position(begin), to = piece.position(end);
-    if (from == to) return add(column_of(piece, begin), 1.0);  // too short to be told from a moment
+    if (from == to) return add(column_of(piece, begin), 1.0);  // too short to be more than a moment
     double part = static_cast<double>(end - begin) / static_cast<double>(span.time());
     for (std::size_t column = column_of(piece, begin);
          static_cast<double>(column) < to && column < piece.at + piece.width; column++) {

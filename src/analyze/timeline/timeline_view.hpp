@@ -25,7 +25,7 @@ std::vector<TimeSpan> folded(TimeSpan all, std::vector<TimeSpan> blanks,
 
 // "Skipped (no CUDA calls): 9.95 s at 4.926760 s, ..."; how to see everything. Where it is
 // known what GPUs did, none of them worked then.
-std::string told_of_view(const Timeline& timeline, const TimelineView& view,
+std::string note_of_view(const Timeline& timeline, const TimelineView& view,
                          const Moments& moments);
 
 // The windows among the phases that the trace shows.

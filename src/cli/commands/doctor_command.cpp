@@ -69,7 +69,7 @@ void check_kept(std::vector<Finding>& findings, const Features& features) {
 }
 
 // Whether the command that the user names can be recorded inside its process, as far as its file
-// tells.
+// shows.
 bool check_program(std::vector<Finding>& findings, const std::string& program) {
   const auto& environment = caller().environment;
   std::string path = find_program(program, environment);
@@ -183,8 +183,8 @@ void check_libraries(std::vector<Finding>& findings) {
   for (const MappedLibrary& mapped : mapped_libraries(procfs, procfs.pids())) {
     auto pid = static_cast<pid_t>(mapped.pid);
     pid_t tracer = procfs.tracer(pid);
-    bool told = !findings.empty() && findings.back().name == fmt::format("process {}", pid);
-    if (tracer && !told)
+    bool is_listed = !findings.empty() && findings.back().name == fmt::format("process {}", pid);
+    if (tracer && !is_listed)
       findings.push_back({Need::target, fmt::format("process {}", pid), Verdict::no,
                           fmt::format("it uses libcuda and is debugged by process {}", tracer),
                           "a debugger's breakpoint and a probe cannot share an address: end one "

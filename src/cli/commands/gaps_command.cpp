@@ -1,4 +1,4 @@
-// cudabpf gaps: when the GPU was idle and why, as its own times tell; where a trace has none of
+// cudabpf gaps: when the GPU was idle and why, as its own times show; where a trace has none of
 // these, when it is known to have been idle, and what the program did meanwhile.
 #include <CLI/CLI.hpp>
 #include <memory>

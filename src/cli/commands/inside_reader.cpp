@@ -128,7 +128,7 @@ class OwnMessages {
 };
 
 // The library waits for this.
-Result<> tell(const std::string& listener) {
+Result<> report_ready(const std::string& listener) {
   Fd ready(CI_READY_FD);
   if (::write(ready.get(), listener.data(), listener.size()) !=
       static_cast<ssize_t>(listener.size()))
@@ -173,7 +173,7 @@ Result<int> read_inside(const char* text) {
   std::string messages = session->trace_path() + ".log";
   TRY(session->begin(std::move(header),
                      [pid](Capture& capture) { capture.source().select_process(pid); }));
-  TRY(tell(listener));
+  TRY(report_ready(listener));
   beside.emplace(messages);
   return session->run_until({.command = nullptr, .pids = {pid}});
 }

@@ -110,7 +110,7 @@ void print_two(const ReportFlags& flags, const ReadTrace& a, const ReadTrace& b,
   }
   Page page = page_for(to);
   for (const ReadTrace* read : {&a, &b}) {
-    page.tell_moments(moments_of(flags, read->reader->facts()));
+    page.show_moments(moments_of(flags, read->reader->facts()));
     analyze::add_heading(page, read->reader->facts());
     if (!read->reader->facts().calls) page.line("The trace holds no calls.");
   }

@@ -58,7 +58,7 @@ Result<std::string> way_inside(const RunFlags& flags) {
   return library;
 }
 
-// With the rights that eBPF takes, the kernel tells of processes, and of the driver more than what
+// With the rights that eBPF takes, the kernel reports processes, and of the driver more than what
 // libcuda's imports show.
 Result<std::unique_ptr<Source>> open_inside(SourceOptions options, InsideSource::Place place) {
   if (!options.driver || !check_permissions()) return InsideSource::open(options, std::move(place));
@@ -78,7 +78,7 @@ Result<std::unique_ptr<Source>> open_inside(SourceOptions options, InsideSource:
   return InsideSource::open(std::move(options), std::move(place));
 }
 
-// Calls by eBPF; the library tells only what GPUs do.
+// Calls by eBPF; the library reports only what GPUs do.
 Result<std::unique_ptr<Source>> open_beside_ebpf(SourceOptions options, InsideSource::Place place) {
   SourceOptions of_gpus = options;
   of_gpus.calls = of_gpus.processes = of_gpus.driver = false;

@@ -49,7 +49,7 @@ Result<serve::Address> address_of(const ServeFlags& flags) {
   return address;
 }
 
-Result<> tell_address(const serve::Address& address, const std::string& token) {
+Result<> print_address(const serve::Address& address, const std::string& token) {
   fmt::print("{}{}\n", address.url(), token.empty() ? "" : "?token=" + token);
   if (std::fflush(stdout) != 0)
     return errno_error("cannot write to standard output", "the address goes there",
@@ -70,7 +70,7 @@ Result<int> serve_folder(const ServeFlags& flags) {
   serve::Site site(folder, address, token);
   auto server = TRY(serve::Server::start(std::move(listening), site));
   warn_of_root(flags.no_token);
-  TRY(tell_address(address, token));
+  TRY(print_address(address, token));
   server->run(signals.fd());
   signals.read();  // one that nobody took would end the process when it is no longer blocked
   return 0;

@@ -29,10 +29,10 @@ bool set_by_sudo(const std::string& name) {
          std::find(std::begin(NAMES), std::end(NAMES), name) != std::end(NAMES);
 }
 
-// What sudo tells its command about itself.
+// What sudo says to its command about itself.
 constexpr const char* TOLD_BY_SUDO[] = {"SUDO_UID", "SUDO_GID", "SUDO_USER", "SUDO_COMMAND"};
 
-bool told_the_same(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+bool have_the_same(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   return std::all_of(std::begin(TOLD_BY_SUDO), std::end(TOLD_BY_SUDO),
                      [&](const char* name) { return value_in(a, name) == value_in(b, name); });
 }
@@ -72,7 +72,7 @@ Caller caller_of(const Procfs& procfs, pid_t pid, const std::vector<std::string>
       if (!theirs) return caller;
       break;  // the sudo did not stay as a parent
     }
-    of_this_call &= told_the_same(procfs.environment(ancestor), own);
+    of_this_call &= have_the_same(procfs.environment(ancestor), own);
   }
   if (*uid != 0)
     caller.user = Users::of_machine().with_groups(*uid, *gid, value_in(own, "SUDO_USER"));

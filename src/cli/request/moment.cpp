@@ -55,7 +55,7 @@ std::optional<TimeOfDay> time_of_day_in(const std::string& text) {
   return time;
 }
 
-// The day on which the trace began, where the time is told.
+// The day on which the trace began, where the time is shown.
 void add_date(TimeOfDay& time, const Moments& moments) {
   auto began = static_cast<std::time_t>(moments.began() / SECOND);
   std::tm day{};

@@ -86,7 +86,7 @@ Finding try_mapping_watch() {
 }
 
 // Does this kernel preempt threads inside it? If that can be chosen, the file reads
-// "none voluntary (full) lazy"; else the kernel's version string tells.
+// "none voluntary (full) lazy"; else the kernel's version string says.
 bool preempts_itself() {
   auto model = read_debugfs("sched/preempt");
   if (model)

@@ -1,4 +1,4 @@
-// Tells when any process on the machine maps a libcuda, by perf's mmap events: every kernel has
+// Reports when any process on the machine maps a libcuda, by perf's mmap events: every kernel has
 // them, they need no kprobe, and they cost nothing between mappings.
 #pragma once
 

@@ -313,7 +313,7 @@ News TracedLibraries::finish() {
   withdraw_changed(news);
   if (!watch_) return news;
   read_watch(news);
-  std::set<std::pair<std::uint64_t, std::uint64_t>> told;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> reported;
   for (const MappedLibrary& mapped : pending_) {
     if (!mapped.pid || !probes_.was_selected(mapped.pid)) continue;
     auto file = open(mapped);
@@ -321,7 +321,7 @@ News TracedLibraries::finish() {
       note_if_ahead_was_late(*file, mapped, news);
       continue;
     }
-    if (!told.insert({mapped.device, mapped.inode}).second) continue;
+    if (!reported.insert({mapped.device, mapped.inode}).second) continue;
     auto since = mapped.ts > begin_ns_ ? mapped.ts - begin_ns_ : 0;
     news.losses.push_back(
         {Loss::late_library, std::nullopt, since, now(),

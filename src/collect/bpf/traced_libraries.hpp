@@ -47,7 +47,7 @@ class TracedLibraries {
  private:
   struct Attached {
     LibraryFile file;
-    std::optional<FirstPage> page;  // if the numbers are not enough to tell files apart
+    std::optional<FirstPage> page;  // if the numbers are not enough to distinguish files
     ProbeSet::Attachment attachment;
     bool copied = false;  // its name now leads to a copy, and no name leads to the file itself
     std::uint64_t ahead_at = 0;  // CLOCK_MONOTONIC; found in a process's LD_LIBRARY_PATH, and

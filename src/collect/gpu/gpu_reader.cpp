@@ -103,18 +103,18 @@ void GpuReader::choose_activity() {
 void GpuReader::try_metrics() {
   if (nvml_.gpm_get(device_, counters_[1]) != Return::success || get_metrics() != Return::success)
     return;
-  std::vector<Metric> told;
+  std::vector<Metric> known;
   for (std::size_t i = 0; i < metrics_.size(); i++) {
     Return result = metrics_get_->metrics[i].result;
     if (result == Return::not_supported || result == Return::function_not_found)
       gpu_.lacks.emplace_back(metrics_[i].name);
     else
-      told.push_back(metrics_[i]);
+      known.push_back(metrics_[i]);
   }
-  metrics_ = std::move(told);
+  metrics_ = std::move(known);
 }
 
-// What fails now is not told by this GPU or its driver, and is not asked for again.
+// What fails now is unknown to this GPU or its driver, and is not read again.
 void GpuReader::try_all() {
   lacks_[static_cast<std::size_t>(Reading::activity)] = gpu_.activity.empty();
   lacks_[static_cast<std::size_t>(Reading::utilization)] = !gpu_.activity.empty();
@@ -247,11 +247,11 @@ Return GpuReader::get_metrics() {
   return nvml_.gpm_metrics(&get);
 }
 
-// What the first whole window does not tell is not told by this GPU.
+// What the first whole window does not have is unknown to this GPU.
 void GpuReader::read_metrics(GpuSample& to) {
   if (!succeeded(Reading::activity, get_metrics())) return;
   to.window_ns = to.ts - counted_at_;
-  std::vector<Metric> told;
+  std::vector<Metric> known;
   for (std::size_t i = 0; i < metrics_.size(); i++) {
     const Metric& metric = metrics_[i];
     const nvml::GpmMetric& got = metrics_get_->metrics[i];
@@ -260,10 +260,10 @@ void GpuReader::read_metrics(GpuSample& to) {
       set(to.*metric.figure, got.value * metric.scale, metric.most, metric.name);
     else if (metrics_known_)
       succeeded(Reading::activity, got.result);
-    if (has_value || metrics_known_) told.push_back(metric);
+    if (has_value || metrics_known_) known.push_back(metric);
   }
   metrics_known_ = true;
-  metrics_ = std::move(told);
+  metrics_ = std::move(known);
 }
 
 void GpuReader::read_utilization(GpuSample& to) {

@@ -27,7 +27,7 @@ class GpuReader {
     std::string last;  // in words
   };
 
-  // Learns by trying what the GPU tells.
+  // Learns by trying what the GPU reports.
   static Result<std::unique_ptr<GpuReader>> open(const nvml::Functions& nvml, unsigned index);
   ~GpuReader();
   GpuReader(const GpuReader&) = delete;
@@ -38,7 +38,7 @@ class GpuReader {
   GpuSample read(std::uint64_t ts, What what);
   // It has fallen off the bus: nothing can be read any more.
   bool is_lost() const { return lost_; }
-  // Readings that failed since this was last asked. What the GPU never told is none.
+  // Readings that failed since this was last asked. What the GPU never reported is none.
   Failures take_failures();
 
  private:
@@ -91,10 +91,10 @@ class GpuReader {
   nvml::Device device_;
   SampledGpu gpu_;
   bool instant_power_ = false;
-  bool trying_ = false;  // a reading that fails now is one that the GPU does not tell
+  bool trying_ = false;  // a reading that fails now is one that the GPU does not report
   bool lost_ = false;
   std::bitset<READINGS> lacks_;
-  std::vector<Metric> metrics_;                // that the GPU tells
+  std::vector<Metric> metrics_;                // that the GPU reports
   bool metrics_known_ = false;                 // a whole window has shown which
   std::array<nvml::GpmSample, 2> counters_{};  // those before, and those now
   std::uint64_t counted_at_ = 0;

@@ -100,18 +100,18 @@ class Gpus {
       std::uint64_t ts = now_ns(CLOCK_MONOTONIC) - begin_ns;
       GpuSample sample = reader->read(ts, what);
       if (reader->is_lost()) continue;
-      tell_residents(news, sample, reader->gpu().bus_id, begin_ns);
+      add_residents(news, sample, reader->gpu().bus_id, begin_ns);
       news.gpu_samples.push_back(std::move(sample));
     }
     used = now_ns(CLOCK_THREAD_CPUTIME_ID) - used;
     now = now_ns(CLOCK_MONOTONIC);
-    tell_failed_switches(news, now - begin_ns);
+    report_failed_switches(news, now - begin_ns);
     if (what.activity) activity_due_ = now + GpuSampler::WINDOW_NS;
     if (what.slow) slow_due_ = now + slow_ns_;
     if (what.energy)
       energy_due_ =
           now + std::clamp(used * ENERGY_SHARE, slow_ns_, std::max(slow_ns_, ENERGY_LATEST_NS));
-    if (what.slow) tell_failures(news, now - begin_ns);
+    if (what.slow) report_failures(news, now - begin_ns);
     return news;
   }
 
@@ -133,14 +133,14 @@ class Gpus {
   }
 
   // Adds to a sample who had its GPU, if that is followed. What was recorded before the trace began
-  // only tells who had it then.
-  void tell_residents(News& news, GpuSample& sample, const std::string& bus_id,
-                      std::uint64_t begin_ns) {
-    auto told = switches_ ? switches_->take(bus_id) : std::nullopt;
-    if (!told) return;
-    GpuResidents& residents = told->residents;
-    if (told->missing)
-      news.losses.push_back({Loss::gpu_switches, told->missing,
+  // only shows who had it then.
+  void add_residents(News& news, GpuSample& sample, const std::string& bus_id,
+                     std::uint64_t begin_ns) {
+    auto taken = switches_ ? switches_->take(bus_id) : std::nullopt;
+    if (!taken) return;
+    GpuResidents& residents = taken->residents;
+    if (taken->missing)
+      news.losses.push_back({Loss::gpu_switches, taken->missing,
                              residents.from - std::min(residents.from, begin_ns),
                              residents.to - std::min(residents.to, begin_ns),
                              fmt::format("GPU {}: the driver dropped records", sample.device)});
@@ -150,29 +150,30 @@ class Gpus {
     sample.residents = std::move(residents);
   }
 
-  void tell_failed_switches(News& news, std::uint64_t until) {
+  void report_failed_switches(News& news, std::uint64_t until) {
     if (!switches_why_not_.empty())
       news.losses.push_back({Loss::gpu_switches, std::nullopt, until, until, switches_why_not_});
     switches_why_not_.clear();
   }
 
-  void tell_failures(News& news, std::uint64_t until) {
+  void report_failures(News& news, std::uint64_t until) {
     for (auto& reader : readers_) {
       GpuReader::Failures failures = reader->take_failures();
       if (failures.count)
-        news.losses.push_back({Loss::gpu_sample, failures.count, told_at_, until, failures.last});
+        news.losses.push_back(
+            {Loss::gpu_sample, failures.count, reported_at_, until, failures.last});
     }
-    told_at_ = until;
+    reported_at_ = until;
   }
 
   nvml::Functions nvml_;
   bool running_ = false, own_pids_ = false;
   std::vector<std::unique_ptr<GpuReader>> readers_;
   std::unique_ptr<SwitchReader> switches_;  // null: they are not wanted, or cannot be read any more
-  std::string switches_why_not_;            // if that is still to be told
+  std::string switches_why_not_;            // if that is still to be reported
   std::uint64_t period_ns_ = 0, slow_ns_ = 0;
   std::uint64_t activity_due_ = 0, slow_due_ = 0, energy_due_ = 0;
-  std::uint64_t told_at_ = 0;
+  std::uint64_t reported_at_ = 0;
 };
 
 }  // namespace
@@ -187,7 +188,7 @@ struct GpuSampler::State {
   std::condition_variable changed;
   std::optional<Sampling> opened;
   std::optional<std::uint64_t> begin_ns;
-  Tell tell;
+  OnNews on_news;
   bool stopping = false, ended = false;
 
   // Waits for a condition, or so long.
@@ -205,7 +206,7 @@ struct GpuSampler::State {
   }
   void pass_on(News news) {
     std::lock_guard lock(mutex);
-    if (tell && (!news.gpu_samples.empty() || !news.losses.empty())) tell(std::move(news));
+    if (on_news && (!news.gpu_samples.empty() || !news.losses.empty())) on_news(std::move(news));
   }
 };
 
@@ -246,7 +247,7 @@ void GpuSampler::run(const std::shared_ptr<State>& state) {
       return state->wait(std::chrono::nanoseconds(rest), stopping);
     };
     if (any && state->begin_ns) {
-      // Who had a GPU is known a moment later: what the first sample tells of ends in the trace.
+      // Who had a GPU is known a moment later: what the first sample covers ends in the trace.
       if (gpus.follows_switches()) state->wait(2 * SwitchReader::SETTLED, stopping);
       do state->pass_on(gpus.read(*state->begin_ns, false));
       while (!wait_for_next());
@@ -256,10 +257,10 @@ void GpuSampler::run(const std::shared_ptr<State>& state) {
   state->set([&] { state->ended = true; });
 }
 
-void GpuSampler::start(std::uint64_t begin_ns, Tell tell) {
+void GpuSampler::start(std::uint64_t begin_ns, OnNews on_news) {
   state_->set([&] {
     state_->begin_ns = begin_ns;
-    state_->tell = std::move(tell);
+    state_->on_news = std::move(on_news);
   });
 }
 
@@ -272,7 +273,7 @@ void GpuSampler::stop() {
   std::uint64_t until = now_ns(CLOCK_MONOTONIC) - state_->begin_ns.value_or(0);
   hangs.losses.push_back({Loss::gpu_sample, std::nullopt, 0, until, "NVML does not answer"});
   if (state_->begin_ns) state_->pass_on(std::move(hangs));
-  state_->set([this] { state_->tell = nullptr; });
+  state_->set([this] { state_->on_news = nullptr; });
 }
 
 }  // namespace cudabpf

@@ -25,7 +25,7 @@ class GpuSampler {
 
   using Load = std::function<Result<nvml::Functions>()>;
   // Is called on the sampler's thread.
-  using Tell = std::function<void(News news)>;
+  using OnNews = std::function<void(News news)>;
 
   // Without a period: as often as costs little for so many GPUs. With `switches`, samples also say
   // who had the GPU.
@@ -38,8 +38,8 @@ class GpuSampler {
   // How GPUs will be sampled, or why they will not.
   const Sampling& sampling() const { return sampling_; }
   // Begins to sample. The trace's ts 0 was at `begin_ns` on CLOCK_MONOTONIC.
-  void start(std::uint64_t begin_ns, Tell tell);
-  // Reads all once more. Afterwards nothing is told.
+  void start(std::uint64_t begin_ns, OnNews on_news);
+  // Reads all once more. Afterwards nothing is reported.
   void stop();
 
  private:

@@ -1,5 +1,5 @@
-// What cudabpf uses of NVML, the driver's library that tells how GPUs are. It is opened at run
-// time, so its types are declared here, as nvml.h of NVML 11.4 to 13 has them.
+// What cudabpf uses of NVML, the driver's library that reports the state of GPUs. It is opened at
+// run time, so its types are declared here, as nvml.h of NVML 11.4 to 13 has them.
 #pragma once
 
 #include <array>

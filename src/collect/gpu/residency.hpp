@@ -1,4 +1,4 @@
-// Who had a GPU, from the driver's records of context switches. What they do not tell is counted as
+// Who had a GPU, from the driver's records of context switches. What they do not show is counted as
 // unknown: the time before the first start; before a record that follows on missing ones; and
 // from any record that does not fit, until the next start.
 #pragma once
@@ -34,7 +34,7 @@ class Residency {
 
   explicit Residency(std::uint64_t now) : at_(now), window_{now, now, {}, 0} {}
 
-  // In the order in which the driver tells them.
+  // In the order in which the driver reports them.
   void add(const ContextSwitch& record);
   // So many records, later than those added so far, were dropped.
   void dropped(std::uint64_t count);
@@ -60,11 +60,11 @@ class Residency {
   std::deque<Pending> pending_;
   State state_ = State::unknown;
   std::uint32_t pid_ = 0, context_ = 0;  // whose the GPU is, if it is resident
-  std::uint64_t at_;                     // until then everything is told
+  std::uint64_t at_;                     // until then everything is reported
   std::uint64_t last_time_ = 0;          // of a record
   std::optional<std::uint16_t> last_seqno_;
   std::uint64_t missing_ = 0;
-  std::uint64_t counted_ = 0;  // of the missing records that the next sequence number tells of
+  std::uint64_t counted_ = 0;  // of the missing records that the next sequence number reveals
   Window window_;
 };
 

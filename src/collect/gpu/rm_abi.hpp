@@ -145,8 +145,8 @@ struct EnableEvents {
   std::uint32_t flags;
 };
 static_assert(sizeof(EnableEvents) == 8);
-// When the ring is full, what comes later is dropped and counted: what has been told stays as it is
-// until it is read.
+// When the ring is full, what comes later is dropped and counted: what has been written stays as it
+// is until it is read.
 constexpr std::uint32_t KEEP_OLDEST = 1;
 
 struct UpdateGet {

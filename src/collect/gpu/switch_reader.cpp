@@ -68,7 +68,7 @@ struct SwitchReader::Gpu {
   rm::Handle subdevice = 0, event_buffer = 0;
   rm::Memory header, records;
   std::uint32_t get = 0;  // the next record to read
-  std::uint64_t told_until = 0;
+  std::uint64_t reported_until = 0;
   Clock clock;  // when it was last followed
   std::optional<Residency> residency;
 };
@@ -119,7 +119,7 @@ Result<std::unique_ptr<SwitchReader::Gpu>> SwitchReader::open_gpu(const rm::Card
   TRY(client_->control("asking for context switches", rm::Control::bind_switches, gpu->subdevice,
                        bind));
   gpu->clock = TRY(clock_of(*gpu));
-  gpu->told_until = gpu->clock.monotonic;
+  gpu->reported_until = gpu->clock.monotonic;
   gpu->residency.emplace(gpu->clock.gpu);
   return gpu;
 }
@@ -169,20 +169,20 @@ Result<> SwitchReader::drain(Gpu& gpu) {
   return client_->control("giving records back", rm::Control::update_get, gpu.event_buffer, update);
 }
 
-std::optional<SwitchReader::Told> SwitchReader::take(std::string_view bus_id) {
+std::optional<SwitchReader::Taken> SwitchReader::take(std::string_view bus_id) {
   auto found = std::find_if(gpus_.begin(), gpus_.end(),
                             [id = upper(bus_id)](const auto& gpu) { return gpu->bus_id == id; });
   if (found == gpus_.end()) return std::nullopt;
   Gpu& gpu = **found;
   Residency::Window window = gpu.residency->take();
   std::uint64_t until = gpu.clock.monotonic - (gpu.clock.gpu - window.to);
-  Told told;
-  told.missing = gpu.residency->take_missing();
-  told.residents.from = std::exchange(gpu.told_until, std::max(gpu.told_until, until));
-  told.residents.to = gpu.told_until;
-  told.residents.unknown_ns = window.unknown_ns;
-  for (const auto& [pid, ns] : window.by_pid) told.residents.processes.push_back({pid, ns});
-  return told;
+  Taken taken;
+  taken.missing = gpu.residency->take_missing();
+  taken.residents.from = std::exchange(gpu.reported_until, std::max(gpu.reported_until, until));
+  taken.residents.to = gpu.reported_until;
+  taken.residents.unknown_ns = window.unknown_ns;
+  for (const auto& [pid, ns] : window.by_pid) taken.residents.processes.push_back({pid, ns});
+  return taken;
 }
 
 }  // namespace cudabpf

@@ -35,13 +35,13 @@ class SwitchReader {
   // error nothing can be read any more. `own_pids`: the driver's pids are not those seen here.
   Result<> follow(bool own_pids);
 
-  struct Told {
+  struct Taken {
     GpuResidents residents;     // ns on CLOCK_MONOTONIC
     std::uint64_t missing = 0;  // records
   };
   // Who had the GPU at this PCI address, as NVML writes it, from the last call of this function
   // until shortly before the last call of follow(). Nothing: the GPU is not followed.
-  std::optional<Told> take(std::string_view bus_id);
+  std::optional<Taken> take(std::string_view bus_id);
 
  private:
   struct Clock {

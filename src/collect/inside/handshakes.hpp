@@ -32,7 +32,7 @@ class Host {
   enum class Kin : std::uint8_t {
     ours,  // one that is to be recorded
     stranger,
-    gone,  // nobody can tell any more
+    gone,  // it cannot be found out any more
   };
   // Whether the process is traced, and the descriptor of its shared memory if it needs one (else
   // -1).

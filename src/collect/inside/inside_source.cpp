@@ -36,7 +36,7 @@ constexpr std::pair<abi::cb_counter, Loss> LOSSES[] = {
 
 constexpr std::uint64_t MAX_RING = 256 << 20;  // a process has 1,024
 
-// From here on nothing is recorded in these traced.
+// From here on nothing is recorded in these rings.
 void silence(const std::vector<std::shared_ptr<SharedRings>>& traced) {
   // Most calls that are under way return within this time.
   constexpr auto UNDER_WAY = std::chrono::milliseconds(5);
@@ -246,10 +246,10 @@ void InsideSource::date(News& news) {
 
 // A process that has started its own cudabpf comes at once.
 void InsideSource::miss_who_never_came(News& news) {
-  constexpr std::uint64_t PATIENCE_NS = 5'000'000'000;
+  constexpr std::uint64_t CONNECTS_WITHIN_NS = 5'000'000'000;
   if (!place_.is_secret || came_ || missed_) return;
   auto pid = static_cast<pid_t>(selected_);
-  if (now_ns(CLOCK_MONOTONIC) - begin_ns_ < PATIENCE_NS && !has_ended(pid)) return;
+  if (now_ns(CLOCK_MONOTONIC) - begin_ns_ < CONNECTS_WITHIN_NS && !has_ended(pid)) return;
   missed_ = true;
   handshakes_->miss(pid, "it did not connect to cudabpf; a seccomp filter may refuse it connect",
                     news);

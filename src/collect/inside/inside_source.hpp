@@ -96,7 +96,7 @@ class InsideSource final : public Source, private Host {
   std::vector<std::uint32_t> leaving_;
 
   OnRecord on_record_;
-  const abi::ci_clock clock_;  // of all traced
+  const abi::ci_clock clock_;  // of all shared rings
   TracedRings rings_;
 };
 

@@ -144,7 +144,7 @@ std::optional<Connection> Listener::next() {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       return std::nullopt;
     }
-    int on = 1;  // tells an empty message from none: see peek()
+    int on = 1;  // distinguishes an empty message from none: see peek()
     ucred credentials{};
     socklen_t size = sizeof(credentials);
     int fd = connection.socket.get();
@@ -164,7 +164,7 @@ std::optional<Waiting> peek(int socket, std::span<std::byte> buffer) {
   iovec part{buffer.data(), buffer.size()};
   msghdr header{};
   ssize_t got = -1;
-  // The first time, the other side's end may be told, though it has left messages.
+  // The first time, the other side's end may be reported, though it has left messages.
   for (int i = 0; i < 2 && got < 0; i++) {
     header = {};
     header.msg_iov = &part;

@@ -1,4 +1,4 @@
-// What is to be recorded of a libcuda, as the library inside wants to be told.
+// What is to be recorded of a libcuda, in the form that the library inside takes.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace cudabpf {
 
 struct PlannedLibrary {
   FileId id;
-  Library library;  // as the trace tells of it, but for its time
+  Library library;  // as in the trace, without its time
   // struct ci_site[], sealed: it goes to every process that has this library.
   Fd sites;
   std::uint32_t count = 0;

@@ -1,4 +1,4 @@
-// The clock by which the library inside tells when it made a record.
+// The clock of the records that the library inside makes.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class RecordClock {
     return TickClock::is_reliable() ? abi::CI_TICKS : abi::CI_MONOTONIC;
   }
 
-  // What it says now. What it has said until now can then be told exactly.
+  // What it says now. What it has said until now can then be converted exactly.
   std::uint64_t now() {
     if (is_ == abi::CI_MONOTONIC) return now_ns(CLOCK_MONOTONIC);
     TickClock::Moment now = TickClock::now();

@@ -108,10 +108,10 @@ class SharedRings {
   // What waits in all rings counts as lost, and nothing is read from here on.
   void abandon();
 
-  // What the process says, as far as it can be true. Losses that it has told stay told: the sum of
-  // all processes' must not fall, or it would hide what others lose.
-  // Without the record that a thread is just writing: it may be killed before that is done. Then
-  // its call had not begun, or had not returned to the program.
+  // What the process says, as far as it can be true. Losses that it has reported stay reported: the
+  // sum of all processes' must not fall, or it would hide what others lose. Without the record that
+  // a thread is just writing: it may be killed before that is done. Then its call had not begun, or
+  // had not returned to the program.
   InsideCounts counts();
   // How many records have been read.
   std::uint64_t taken() const;

@@ -80,8 +80,8 @@ std::uint32_t TracedRings::Traced::outer(std::uint32_t lane, std::uint32_t inner
   return known->second;
 }
 
-void TracedRings::tell(std::span<const std::byte> record, const OnRecord& on_record) {
-  if (!tells_processes_) return;
+void TracedRings::report(std::span<const std::byte> record, const OnRecord& on_record) {
+  if (!reports_processes_) return;
   closed_.entered++;
   closed_.emitted++;
   on_record(record);
@@ -96,7 +96,7 @@ void TracedRings::let_in(const OnRecord& on_record) {
       return process.pid() == newcomer->pid();
     });
     if (old == all_.end()) {
-      tell(record_bytes(newcomer->is.record), on_record);
+      report(record_bytes(newcomer->is.record), on_record);
       all_.splice(all_.end(), waiting_, newcomer);
       continue;
     }
@@ -185,7 +185,7 @@ void TracedRings::release_rings(Traced& process, bool look_for_dead, const OnRec
     left.tid = process.tid(i);
     left.drops = ring.drops();
     left.kind = abi::CB_THREAD_EXIT;
-    tell(record_bytes(left), on_record);
+    report(record_bytes(left), on_record);
     ring.free();
     process.threads.erase(i);
   }
@@ -247,7 +247,7 @@ void TracedRings::close_gone(std::uint64_t began, const OnRecord& on_record) {
       ++process;
       continue;
     }
-    if (!process->is_succeeded) tell_exit(*process, status, on_record);
+    if (!process->is_succeeded) report_exit(*process, status, on_record);
     close_books(*process);
     process = all_.erase(process);
   }
@@ -262,15 +262,15 @@ void TracedRings::leave(std::uint32_t pid) {
     }
 }
 
-void TracedRings::tell_exit(const Traced& process, std::optional<int> status,
-                            const OnRecord& on_record) {
+void TracedRings::report_exit(const Traced& process, std::optional<int> status,
+                              const OnRecord& on_record) {
   abi::cb_process exit = process.is.record;
   exit.head.drops = drops({process.pid(), process.pid()});
   exit.head.kind = abi::CB_EXIT;
   exit.head.ts = now_ns(CLOCK_MONOTONIC);
   exit.head.result = status.value_or(0);
   if (!status) exit.head.flags = abi::CB_STATUS_UNSEEN;
-  tell(record_bytes(exit), on_record);
+  report(record_bytes(exit), on_record);
 }
 
 Source::Polled TracedRings::read(const OnRecord& on_record) {

@@ -26,7 +26,7 @@ namespace cudabpf {
 
 // A process that has got shared memory.
 struct Newcomer {
-  abi::cb_process record{};     // its start, fork or exec, as it is to be told
+  abi::cb_process record{};     // its start, fork or exec, as it is to be reported
   std::uint32_t inner_pid = 0;  // as the process itself knows its id
   Fd pidfd;                     // none: the kernel has no such thing
   std::shared_ptr<SharedRings> shared;
@@ -36,10 +36,10 @@ class TracedRings {
  public:
   using OnRecord = std::function<void(std::span<const std::byte> record)>;
 
-  // Without `tells_processes`, somebody else records when processes and threads begin and end.
-  // `clock`: that of all traced.
-  TracedRings(bool tells_processes, abi::ci_clock clock)
-      : tells_processes_(tells_processes), clock_(clock) {}
+  // Without `reports_processes`, another source records when processes and threads begin and end.
+  // `clock`: that of all rings.
+  TracedRings(bool reports_processes, abi::ci_clock clock)
+      : reports_processes_(reports_processes), clock_(clock) {}
 
   // A program that another one has replaced by exec leaves its shared memory behind: all of that is
   // handed over before anything of the newcomer.
@@ -50,8 +50,8 @@ class TracedRings {
   Source::Polled read(const OnRecord& on_record);
   // What is there counts as lost, and nothing more is read.
   void abandon();
-  // What makes no sense in the traced of processes, and has not been told yet. `last`: nothing is
-  // read any more, so the books of those that are alive are closed, too.
+  // What makes no sense in the shared memory of processes, and has not been reported yet. `last`:
+  // nothing is read any more, so the books of those that are alive are closed, too.
   std::vector<LossEvent> audit(bool last);
 
   InsideCounts counts() const;
@@ -74,7 +74,7 @@ class TracedRings {
     std::uint64_t gone_since = 0;
     bool has_left = false;
     bool is_succeeded = false;       // by another program of the same process
-    std::uint64_t broken_rings = 0;  // of which has been told
+    std::uint64_t broken_rings = 0;  // that were reported
 
     std::uint32_t outer(std::uint32_t lane, std::uint32_t inner);
     std::uint32_t pid() const { return is.record.head.pid; }
@@ -82,12 +82,12 @@ class TracedRings {
   };
   using All = std::list<Traced>;
 
-  void tell(std::span<const std::byte> record, const OnRecord& on_record);
+  void report(std::span<const std::byte> record, const OnRecord& on_record);
   // What there was in all rings at some moment: it is handed over before anybody looks again, so
   // that nobody who writes fast holds up the others.
   struct Pass {
     std::uint64_t began = 0;              // CLOCK_MONOTONIC
-    std::uint64_t until = 0, looked = 0;  // the traced' clock: see ThreadRing::next
+    std::uint64_t until = 0, looked = 0;  // the rings' clock: see ThreadRing::next
     bool much = false;                    // some ring was rather full
   };
   Pass look(std::span<Traced* const> processes);
@@ -104,15 +104,15 @@ class TracedRings {
   // others write, who may have its memory, is nothing of it.
   void close_gone(std::uint64_t began, const OnRecord& on_record);
   bool is_to_be_closed(Traced& process, std::uint64_t began, std::optional<int>& status) const;
-  void tell_exit(const Traced& process, std::optional<int> status, const OnRecord& on_record);
+  void report_exit(const Traced& process, std::optional<int> status, const OnRecord& on_record);
 
-  const bool tells_processes_;
+  const bool reports_processes_;
   RecordClock clock_;
   All all_;
   All waiting_;          // for the programs that they succeed
-  InsideCounts closed_;  // of processes that are gone, and of what is told of processes
+  InsideCounts closed_;  // of processes that are gone, and of what is reported of processes
   std::uint64_t closed_not_looked_up_ = 0;
-  std::vector<LossEvent> doubts_;  // not told yet
+  std::vector<LossEvent> doubts_;  // not reported yet
   std::uint64_t looked_for_dead_ = 0;
   std::optional<Pass> pass_;  // that has not come to its end
 };

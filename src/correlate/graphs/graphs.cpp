@@ -199,7 +199,7 @@ void Graphs::add_node(OfProcess& process, const Call& call) {
 
 void Graphs::set_node(OfProcess& process, const Call& call, GraphHolding::Node& node) {
   GraphOperation work = work_of_call(call);
-  if (work.what != node.work.what) return;  // what is set is nothing that is told of the node
+  if (work.what != node.work.what) return;  // what is set is nothing that the trace has of the node
   node.work = work;
   if (work.what != NodeWork::graph) return;
   bool named = call.details.node == NodeWork::none;

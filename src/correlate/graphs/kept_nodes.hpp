@@ -12,7 +12,7 @@ namespace cudabpf {
 
 class KeptNodes {
  public:
-  // `left_out` is told of each that there is no room for.
+  // `left_out` is called for each that there is no room for.
   KeptNodes(std::size_t most, std::function<void()> left_out)
       : most_(most), left_out_(std::move(left_out)) {}
 

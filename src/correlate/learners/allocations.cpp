@@ -50,7 +50,7 @@ constexpr std::uint32_t ALL_LOST = std::numeric_limits<std::uint32_t>::max();
 bool Allocations::follows(const Function& function) {
   if (function.type == Type::memory)
     return adds(function) || removes(function) || returns_handle(function);
-  // Queries tell only what is known already.
+  // Queries return only what is known already.
   return opens(function) || destroys_context(function) ||
          (function.type != Type::query && returns_addresses(function));
 }

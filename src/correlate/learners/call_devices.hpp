@@ -1,5 +1,5 @@
 // Finds the device of a call that names none: its stream's, or that of its thread's current
-// context, as far as earlier calls tell. After a loss nothing is known until calls tell it again:
+// context, as far as earlier calls show. After a loss nothing is known until calls show it again:
 // no device is better than the wrong one.
 #pragma once
 

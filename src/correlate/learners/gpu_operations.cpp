@@ -87,11 +87,11 @@ void GpuOperations::on_record(const Record& record) {
             names_.named({record.text, (head.flags & abi::CB_STRING_CUT) != 0});
       break;
     default:
-      told(record);
+      add(record);
   }
 }
 
-void GpuOperations::told(const Record& record) {
+void GpuOperations::add(const Record& record) {
   OfProcess& process = processes_[record.head->pid];
   bool ends = record.gpu_batch != nullptr;
   Lane* lane = lane_of(process, ends ? record.gpu_batch->lane : record.gpu_operation->lane);
@@ -195,18 +195,18 @@ void GpuOperations::settle(std::uint64_t read_until) {
   for (auto& [pid, process] : processes_) settle(pid, process, before);
 }
 
-void GpuOperations::settle(std::uint32_t pid, OfProcess& process, std::uint64_t told_before) {
+void GpuOperations::settle(std::uint32_t pid, OfProcess& process, std::uint64_t reported_before) {
   for (auto& [number, lane] : process.lanes) {
     while (!lane.batches.empty()) {
       auto first = lane.batches.begin();
       if (first->first != lane.next || !first->second.end) break;
       const Batch& batch = first->second;
-      std::uint64_t told = batch.end->head.ts;
-      if (told > told_before) break;
+      std::uint64_t reported = batch.end->head.ts;
+      if (reported > reported_before) break;
       std::uint64_t since = issuing_since({pid, batch.end->thread});
       bool may_have_issued =
-          since < told && since <= saturating_sum(batch.last_began, CLOCKS_DIFFER_NS);
-      if (may_have_issued && told_before - told < MAX_CALL_NS) break;
+          since < reported && since <= saturating_sum(batch.last_began, CLOCKS_DIFFER_NS);
+      if (may_have_issued && reported_before - reported < MAX_CALL_NS) break;
       join(pid, process, lane, first->second);
       waiting_operations_ -= 1 + first->second.operations.size();
       lane.batches.erase(first);
@@ -336,7 +336,7 @@ void GpuOperations::thread_gone(ThreadId thread) {
 
 void GpuOperations::end(std::uint32_t pid, OfProcess& process) {
   settle(pid, process, NEVER);
-  // Batches that were lost, or never told to their end, stand before what is left.
+  // Batches that were lost, or never reported to their end, stand before what is left.
   for (auto& [number, lane] : process.lanes) {
     lane.whole = false;
     for (const auto& [place, batch] : lane.batches) {

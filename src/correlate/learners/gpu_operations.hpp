@@ -103,11 +103,11 @@ class GpuOperations : public Learner {
   void called(const Call& call, std::uint64_t ts);
   // When the thread's oldest open call that makes a GPU work began; the end of time if it has none.
   std::uint64_t issuing_since(ThreadId thread) const;
-  void told(const Record& record);
+  void add(const Record& record);
   Lane* lane_of(OfProcess& process, std::uint32_t number);
   IssuingThread& thread_of(OfProcess& process, std::uint32_t tid, std::uint64_t ts);
   IssuingThread* thread_of(OfProcess& process, const abi::cb_gpu_batch& batch);
-  void settle(std::uint32_t pid, OfProcess& process, std::uint64_t told_before);
+  void settle(std::uint32_t pid, OfProcess& process, std::uint64_t reported_before);
   void join(std::uint32_t pid, OfProcess& process, Lane& lane, const Batch& batch);
   void find_call(const OfProcess& process, Lane& lane, IssuingThread* thread,
                  const abi::cb_gpu_operation& work);

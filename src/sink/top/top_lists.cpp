@@ -11,10 +11,10 @@ namespace cudabpf {
 
 namespace {
 
-struct Told {
+struct KeyHelp {
   std::string_view keys, does;
 };
-constexpr Told KEYS[] = {
+constexpr KeyHelp KEYS[] = {
     {"q, F10", "quit; a command that top started runs on"},
     {"arrows, j, k", "select a process; its functions are below"},
     {"Enter, +", "show a process's memory by GPU, or hide it"},
@@ -50,10 +50,10 @@ void draw_help(ScreenFrame& frame, Rows rows) {
     frame.paint(at, TITLE_STYLE);
     frame.write(at, 0, "keys; any of them closes this", TITLE_STYLE);
   });
-  for (const Told& told : KEYS)
+  for (const KeyHelp& key : KEYS)
     next([&](std::size_t at) {
-      frame.write(at, 0, told.keys, {Colour::cyan, true});
-      frame.write(at, KEYS_WIDTH, told.does);
+      frame.write(at, 0, key.keys, {Colour::cyan, true});
+      frame.write(at, KEYS_WIDTH, key.does);
     });
   row++;
   for (std::string_view note : NOTES) next([&](std::size_t at) { frame.write(at, 0, note); });

@@ -97,21 +97,21 @@ void TopModel::Of::note_launch(const Call& call, const Calls& calls) {
   add_to(at->second, calls);
 }
 
-TopProcess TopModel::Of::told() const {
-  TopProcess told = process;
+TopProcess TopModel::Of::shown() const {
+  TopProcess shown = process;
   std::map<std::string_view, Calls> by_name;  // versions of a function have the same
   Calls others;
   for (const auto& [function, calls] : functions)
     add_to(function ? by_name[function->name] : others, calls);
-  told.functions = in_order(std::move(by_name), others);
+  shown.functions = in_order(std::move(by_name), others);
   Calls other_kernels;
   std::map<std::string_view, Calls> launched;
   for (const auto& [name, calls] : kernels)
     add_to(name == TOP_OTHERS ? other_kernels : launched[name], calls);
-  told.kernels = in_order(std::move(launched), other_kernels);
-  told.devices = memory.devices();
-  told.holds_unseen = !memory.sees_all(process.pid);
-  return told;
+  shown.kernels = in_order(std::move(launched), other_kernels);
+  shown.devices = memory.devices();
+  shown.holds_unseen = !memory.sees_all(process.pid);
+  return shown;
 }
 
 void TopModel::begin(const Session& session) {
@@ -176,7 +176,7 @@ void TopModel::tallied(std::span<const Tally> tallies) {
     bool known = processes_.contains(tally.pid);
     auto at = tallies_.try_emplace({tally.pid, tally.function}).first;
     tallied(tally, at->second);
-    // Whose end was told before, or never: nothing more will be.
+    // Its end was shown before, or never will be.
     if (tally.last && !known)
       if (TopProcess& process = of(tally.pid).process; process.pid) process.ended = true;
     if (tally.last) tallies_.erase(at);
@@ -253,7 +253,7 @@ TopInterval TopModel::interval(std::uint64_t now_ns) const {
   interval.begin_ns = begin_ns_;
   interval.end_ns = now_ns;
   for (const auto& [pid, of] : processes_) {
-    const TopProcess& process = interval.processes.emplace_back(of->told());
+    const TopProcess& process = interval.processes.emplace_back(of->shown());
     interval.all.add(process.figures);
   }
   std::sort(interval.processes.begin(), interval.processes.end(),

@@ -139,7 +139,7 @@ class TopModel {
     std::map<std::string, Calls, std::less<>> kernels;
     void note_held();
     void note_launch(const Call& call, const Calls& calls);
-    TopProcess told() const;
+    TopProcess shown() const;
   };
   void add(Of& of, const Function& function, Op op, const Calls& calls);
   Of& of(std::uint32_t pid);

@@ -1,4 +1,4 @@
-// Tells, an interval after the other, who uses CUDA and how much of it: `cudabpf top`.
+// Shows, an interval after the other, which processes use CUDA and how much of it: `cudabpf top`.
 #pragma once
 
 #include <cstdint>

@@ -32,8 +32,8 @@ enum class LineKind : std::uint8_t {
   graph,  // what a graph holds that is launched
   gpu_sample,
   gpu_operation,  // a kernel, a copy or a fill on a GPU, or a whole launch of a graph
-  host_copy,      // from the host's memory to the host's: CUPTI tells of it, but no GPU has copied
-  gpu_times,      // who tells of a process when its GPUs worked
+  host_copy,      // from the host's memory to the host's: CUPTI reports it, but no GPU has copied
+  gpu_times,      // whether CUPTI reports a process's GPU times, and if not, why
   process,
   library,
   lost,
@@ -79,7 +79,7 @@ struct Line {
   std::span<const Process* const> gone;  // processes that end with this line
   bool new_program = false;              // its process runs another program from here on
   bool default_is_threads = false;       // its default stream is its thread's own
-  // What the launched graph holds, or the one that the line tells of. Null: it is not known.
+  // What the launched graph holds, or the one that the line is about. Null: it is not known.
   const LaunchedGraph* content = nullptr;
   // The call that had a GPU do this, or that copied. Null: it is not known. Valid until the next
   // line is read.

@@ -27,7 +27,7 @@ static_assert(LineParser::PADDING >= simdjson::SIMDJSON_PADDING);
 
 using Value = ondemand::value;
 
-// A key's first eight bytes as a number, which a switch can tell apart.
+// A key's first eight bytes as a number, which a switch can distinguish.
 constexpr std::uint64_t packed(std::string_view key) {
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < key.size() && i < 8; i++)

@@ -39,7 +39,7 @@ class LineParser {
 
  private:
   struct Json;
-  struct Words {  // names that tell a line's kind
+  struct Words {  // names that say a line's kind
     Name trace, end, process, library, lost, error, kernel, interrupt, content, gpu, sample, copy,
         set, graph, times;
   };

@@ -30,10 +30,10 @@ std::size_t place_of(const Function& function, bool last, Predicate is) {
   return found;
 }
 
-// The argument that tells which memory a call is about: what a memory call returned, else the first
+// The argument that says which memory a call is about: what a memory call returned, else the first
 // or last of those that it was given.
 template <typename Predicate>
-std::size_t memory_told_by(const Function& function, bool last, Predicate is) {
+std::size_t memory_argument(const Function& function, bool last, Predicate is) {
   auto returned = [&](const Argument& a) {
     return a.out && is(a.role) && function.type == Type::memory;
   };
@@ -173,7 +173,7 @@ constexpr std::size_t FIXED_BOUND = 1024;
 std::uint8_t detail_filled_by(const Function& function, std::size_t index) {
   const Argument& argument = function.arguments[index];
   const SizeRule& size = function.size;
-  // A product does not tell its factors, nor a sum how many terms it had.
+  // A product does not show its factors, nor a sum how many terms it had.
   if (size.kind == SizeRule::Kind::product && size.times < 0 &&
       size.argument == static_cast<int>(index))
     return DETAIL_SIZE;
@@ -187,9 +187,9 @@ std::uint8_t detail_filled_by(const Function& function, std::size_t index) {
   if (place_of(function, true, is_input_of(Role::stream)) == index) return DETAIL_STREAM;
   if (place_of(function, false, is_input_of(Role::device)) == index) return DETAIL_DEVICE;
   auto is_memory_handle = [](Role role) { return role == Role::mem_handle; };
-  if (memory_told_by(function, true, is_memory_handle) == index) return DETAIL_HANDLE;
+  if (memory_argument(function, true, is_memory_handle) == index) return DETAIL_HANDLE;
   if (!function.copies()) {
-    if (memory_told_by(function, false, is_address) == index) return DETAIL_PTR;
+    if (memory_argument(function, false, is_address) == index) return DETAIL_PTR;
   } else if (!argument.out && is_address(argument.role)) {
     return argument.name.starts_with("src") ? DETAIL_SRC : DETAIL_DST;
   }
@@ -360,10 +360,10 @@ char* CallLine::write_details(char* at, const Call& call, const FunctionText& te
 
 char* CallLine::write_arguments(char* at, const Call& call, const FunctionText& text) {
   using From = FunctionText::ArgumentText::From;
-  std::uint8_t told = fields_of(call.details);
+  std::uint8_t known = fields_of(call.details);
   bool any = false;
   for (const auto& argument : text.arguments) {
-    if (argument.detail & told) continue;
+    if (argument.detail & known) continue;
     if (argument.from == From::word && argument.place >= call.words.size()) continue;
     if (argument.from == From::out) {
       if (argument.place >= call.outs.size()) continue;

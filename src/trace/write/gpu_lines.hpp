@@ -1,4 +1,4 @@
-// What a trace says of a machine's GPUs: how they are, as NVML tells, and what they did, as CUPTI
+// What a trace says of a machine's GPUs: how they are, as NVML reports, and what they did, as CUPTI
 // does (docs/trace-format.md).
 #pragma once
 

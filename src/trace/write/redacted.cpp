@@ -26,50 +26,50 @@ bool has_path(const Call& call) {
 }  // namespace
 
 void RedactedSink::begin(const Session& session) {
-  Session told = session;
-  told.redacted = true;
-  told.host.clear();
-  told.command.clear();
-  for (Gpu& gpu : told.gpus) gpu.uuid.clear();
-  for (SampledGpu& gpu : told.sampling.gpus) gpu.uuid.clear();
-  for (Library& library : told.libraries) library = redacted(std::move(library));
-  sink_.begin(told);
+  Session shown = session;
+  shown.redacted = true;
+  shown.host.clear();
+  shown.command.clear();
+  for (Gpu& gpu : shown.gpus) gpu.uuid.clear();
+  for (SampledGpu& gpu : shown.sampling.gpus) gpu.uuid.clear();
+  for (Library& library : shown.libraries) library = redacted(std::move(library));
+  sink_.begin(shown);
 }
 
 void RedactedSink::call(const Call& call) {
   if (!call.has_text || !call.function || !has_path(call)) return sink_.call(call);
-  Call told = call;
-  told.text = LEFT_OUT;
-  told.string_cut = false;
-  sink_.call(told);
+  Call shown = call;
+  shown.text = LEFT_OUT;
+  shown.string_cut = false;
+  sink_.call(shown);
 }
 
 void RedactedSink::process(const Process& process) {
-  Process told;
-  told.op = process.op;
-  told.ts = process.ts;
-  told.pid = process.pid;
-  told.ppid = process.ppid;
-  told.ns_pid = process.ns_pid;
-  told.comm = process.comm;
-  told.exit_code = process.exit_code;
-  told.signal = process.signal;
-  sink_.process(told);
+  Process shown;
+  shown.op = process.op;
+  shown.ts = process.ts;
+  shown.pid = process.pid;
+  shown.ppid = process.ppid;
+  shown.ns_pid = process.ns_pid;
+  shown.comm = process.comm;
+  shown.exit_code = process.exit_code;
+  shown.signal = process.signal;
+  sink_.process(shown);
 }
 
 void RedactedSink::library(const Library& library) { sink_.library(redacted(library)); }
 
 void RedactedSink::gpu_times(const GpuTimes& times) {
-  GpuTimes told = times;
-  told.library = told.library.substr(told.library.rfind('/') + 1);
-  if (!told.why_not.empty()) told.why_not = LEFT_OUT;
-  sink_.gpu_times(told);
+  GpuTimes shown = times;
+  shown.library = shown.library.substr(shown.library.rfind('/') + 1);
+  if (!shown.why_not.empty()) shown.why_not = LEFT_OUT;
+  sink_.gpu_times(shown);
 }
 
 void RedactedSink::lost(const LossEvent& loss) {
-  LossEvent told = loss;
-  if (!told.detail.empty()) told.detail = LEFT_OUT;
-  sink_.lost(told);
+  LossEvent shown = loss;
+  if (!shown.detail.empty()) shown.detail = LEFT_OUT;
+  sink_.lost(shown);
 }
 
 }  // namespace cudabpf

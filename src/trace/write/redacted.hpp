@@ -1,4 +1,4 @@
-// A trace that can be shown to others: what tells of people and places is left out before it is
+// A trace that can be shown to others: what reveals people and places is left out before it is
 // written. What ran and how long it took stays, and so do the names of programs and kernels.
 #pragma once
 

@@ -33,7 +33,7 @@ void set_quiet(bool quiet) { g_quiet = quiet; }
 
 static void put(Level level, std::string_view message) {
   std::string line = fmt::format("cudabpf: {}{}\n", prefix(level), printable(message));
-  if (Outlet* outlet = g_outlet) return outlet->tell(line);
+  if (Outlet* outlet = g_outlet) return outlet->show(line);
   // One write, so that threads' lines do not mix. If stderr is gone, nothing can be done.
   [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
 }

@@ -19,7 +19,7 @@ enum class Level { note, hint, warning, error };
 // While an outlet is set, messages go there instead of straight to stderr.
 class Outlet {
  public:
-  virtual void tell(std::string_view lines) = 0;  // any thread may call it; it must not wait
+  virtual void show(std::string_view lines) = 0;  // any thread may call it; it must not wait
 
  protected:
   ~Outlet() = default;

@@ -36,7 +36,7 @@ void write_all(int fd, std::string_view text) {
       pollfd wait{fd, POLLOUT, 0};
       ::poll(&wait, 1, -1);
     } else if (written == 0 || errno != EINTR) {
-      return;  // it is closed or full: nothing can be done, and nobody can be told
+      return;  // it is closed or full: nothing can be done, and there is no place to report it
     }
   }
 }
@@ -51,7 +51,7 @@ struct Screen::Shared {
   std::uint64_t left_out = 0;  // messages
   bool redraw = false, writing = false, over = false;
   bool held = false;
-  std::function<void(std::string_view)> told;
+  std::function<void(std::string_view)> instead;
 
   bool has_something() const { return !held && (!waiting.empty() || redraw); }
 };
@@ -98,31 +98,31 @@ bool Screen::offer(std::string_view lines) {
   return true;
 }
 
-void Screen::tell(std::string_view lines) {
+void Screen::show(std::string_view lines) {
   {
     std::lock_guard lock(shared_->mutex);
     if (shared_->waiting.size() + lines.size() > ALL_ROOM)
       shared_->left_out++;
     else
       shared_->waiting += lines;
-    if (shared_->told) shared_->told(lines);
+    if (shared_->instead) shared_->instead(lines);
   }
   shared_->changed.notify_one();
 }
 
-void Screen::hold(std::function<void(std::string_view)> told) {
+void Screen::hold(std::function<void(std::string_view)> instead) {
   std::unique_lock lock(shared_->mutex);
   auto written = [this] { return !shared_->has_something() && !shared_->writing; };
   shared_->written.wait_for(lock, AFTER_A_SIGNAL, written);
   shared_->held = terminal_.is_terminal;
-  shared_->told = std::move(told);
+  shared_->instead = std::move(instead);
 }
 
 void Screen::release() {
   {
     std::lock_guard lock(shared_->mutex);
     shared_->held = false;
-    shared_->told = nullptr;
+    shared_->instead = nullptr;
   }
   shared_->changed.notify_one();
 }

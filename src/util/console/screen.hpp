@@ -27,12 +27,12 @@ class Screen final : public log::Outlet {
 
   // Any thread may call these; none of them waits.
   bool offer(std::string_view lines);  // false: too much is waiting, so they will not be shown
-  void tell(std::string_view lines) override;  // has more room; counts what it leaves out
+  void show(std::string_view lines) override;  // has more room; counts what it leaves out
   void set_status(std::string line);           // empty: none. It is cut to the terminal's width
 
-  // From here to release() nothing is written on a terminal: another draws there. `told` gets what
-  // tell() is given, on the thread that tells it; it must not wait, nor use this.
-  void hold(std::function<void(std::string_view lines)> told);
+  // From here to release() nothing is written on a terminal: another draws there. `instead` gets
+  // what show() is given, on the thread that calls it; it must not wait, nor use this.
+  void hold(std::function<void(std::string_view lines)> instead);
   void release();
 
   const Terminal& terminal() const { return terminal_; }

@@ -46,8 +46,8 @@ class Page {
   // Says which columns were left out and how to see them; false: none was.
   bool say_left_out(bool has_json = true);
 
-  // How times of what happened are told; unless it is said, since the beginning.
-  void tell_moments(const Moments& moments) { moments_ = moments; }
+  // How moments are shown: by default, by the time since the beginning.
+  void show_moments(const Moments& moments) { moments_ = moments; }
   const Moments& moments() const { return moments_; }
   std::string at(std::uint64_t ns) const { return moments_.at(ns); }
 

@@ -24,7 +24,7 @@ constexpr std::array PREFIXES = {
     Prefix{"libpod-payload-", "podman"},  // podman run --cgroups=split, as quadlets do
 };
 
-// If a folder's name is just the 64 hex digits, its parent's name tells the runtime.
+// If a folder's name is just the 64 hex digits, its parent's name is the runtime's.
 struct Parent {
   std::string_view parent;
   std::string_view runtime;

@@ -1,4 +1,4 @@
-// Tells from a process's cgroup path which container, pod or systemd unit it belongs to.
+// Finds from a process's cgroup path which container, pod or systemd unit it belongs to.
 #pragma once
 
 #include <string>

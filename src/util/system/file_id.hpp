@@ -1,4 +1,4 @@
-// Tells whether two names lead to one file or to two.
+// Finds out whether two names lead to one file or to two.
 #pragma once
 
 #include <sys/types.h>

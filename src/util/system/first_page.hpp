@@ -1,5 +1,5 @@
-// Tells whether two descriptors lead to one file when the numbers do not: when overlayfs copies a
-// file to write to it, the copy keeps device and inode, and no query tells the two apart. But a
+// Finds out whether two descriptors lead to one file when the numbers do not: when overlayfs copies
+// a file to write to it, the copy keeps device and inode, and no query distinguishes the two. But a
 // file has only one first page in the page cache.
 #pragma once
 

@@ -40,7 +40,7 @@ struct ProcessIdentity {
   std::optional<uid_t> uid;       // the real one
   std::vector<pid_t> ns_pids;     // outermost pid namespace first; more than one in a container
   std::uint64_t start_ns =
-      0;               // on CLOCK_BOOTTIME, to the clock tick (10 ms); tells reused pids apart
+      0;               // on CLOCK_BOOTTIME, to the clock tick (10 ms); distinguishes reused pids
   std::string cgroup;  // the text of /proc/PID/cgroup; see util/system/container.hpp
   RankVariables rank;  // of its environment; process() does not look there
 

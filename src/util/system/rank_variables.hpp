@@ -1,5 +1,5 @@
-// What launchers of parallel programs tell each process in its environment: which one of how many
-// it is.
+// What launchers of parallel programs put into the environment of each process: which one of how
+// many it is.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The processor's time stamp counter, told as CLOCK_MONOTONIC. Reading it takes half of what
+// The processor's time stamp counter, converted to CLOCK_MONOTONIC. Reading it takes half of what
 // reading the clock does.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Makes foreign text safe for a terminal, and tells how much room it takes there.
+// Makes foreign text safe for a terminal, and says how much room it takes there.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ bool is_printable(char32_t code);
 
 // Replaces each unprintable character, and each byte that is not UTF-8, by a question mark: paths,
 // names and command lines of traced programs must not control root's terminal. Everything shown to
-// people goes through this in the last place that can tell text from colour: log::write(), Page,
-// LiveSink, Svg. One line stays one line.
+// people goes through this in the last place that can distinguish text from colour: log::write(),
+// Page, LiveSink, Svg. One line stays one line.
 std::string printable(std::string_view text);
 // The same for text that may have several lines.
 std::string printable_lines(std::string_view text);

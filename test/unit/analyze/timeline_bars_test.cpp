@@ -184,7 +184,7 @@ TEST_CASE("Moments are told as the page tells them") {
   trace.call("sync", 10'000'000, 10);
   Analyzed analyzed(trace, 10'000'020, {});
   TimelineView view = view_of(analyzed.timeline);
-  CHECK_THAT(told_of_view(analyzed.timeline, view, {}), ContainsSubstring(" at 0.001920 s"));
+  CHECK_THAT(note_of_view(analyzed.timeline, view, {}), ContainsSubstring(" at 0.001920 s"));
   Moments utc(1'700'000'000'000'000'000, Moments::Zone::utc);
-  CHECK_THAT(told_of_view(analyzed.timeline, view, utc), ContainsSubstring(" at 22:13:20.0019"));
+  CHECK_THAT(note_of_view(analyzed.timeline, view, utc), ContainsSubstring(" at 22:13:20.0019"));
 }

@@ -152,7 +152,7 @@ TEST_CASE("What a GPU does while nobody calls is not folded away") {
   AnalyzedOperations analyzed(text, 100'010, std::nullopt);
   TimelineView view = view_of(analyzed.timeline);
   CHECK(view.shown == std::vector<TimeSpan>{{10'000, 60'020'000}, {100'000'000, 100'002'000}});
-  CHECK_THAT(told_of_view(analyzed.timeline, view, {}),
+  CHECK_THAT(note_of_view(analyzed.timeline, view, {}),
              ContainsSubstring("Skipped (no CUDA calls, no GPU work): 40.0 ms at"));
 }
 

@@ -153,7 +153,7 @@ TEST_CASE("The end waits for a stopped terminal until a signal comes") {
     went_on = true;
     ::tcflow(terminal.fd(), TCOON);
   });
-  Screen(terminal.fd(), hurry.get()).tell("the end\n");
+  Screen(terminal.fd(), hurry.get()).show("the end\n");
   CHECK(went_on);
   goes_on.join();
   CHECK(terminal.drawn() == "the end\r\n");
@@ -162,13 +162,13 @@ TEST_CASE("The end waits for a stopped terminal until a signal comes") {
   std::uint64_t one = 1;
   REQUIRE(::write(hurry.get(), &one, sizeof(one)) == sizeof(one));
   int left = ::dup(terminal.fd());  // for the writer that is not waited for
-  CHECK(took([&] { Screen(left, hurry.get()).tell("never seen\n"); }) < std::chrono::seconds(2));
+  CHECK(took([&] { Screen(left, hurry.get()).show("never seen\n"); }) < std::chrono::seconds(2));
   ::tcflow(terminal.fd(), TCOON);
   // A busy machine may be slow now and then, but not each time.
   auto fastest = std::chrono::steady_clock::duration::max();
   for (int i = 0; i < 5; i++)
     fastest =
-        std::min(fastest, took([&] { Screen(terminal.fd(), hurry.get()).tell("operations\n"); }));
+        std::min(fastest, took([&] { Screen(terminal.fd(), hurry.get()).show("operations\n"); }));
   CHECK(fastest < std::chrono::milliseconds(400));
 }
 
@@ -191,7 +191,7 @@ TEST_CASE("Nothing is drawn where there is no terminal, and a full or closed one
   for (int fd : {writer.get(), full.get(), -1}) {
     Screen screen(fd);
     CHECK(screen.offer("a\n"));
-    screen.tell("b\n");
+    screen.show("b\n");
   }
 }
 
@@ -205,7 +205,7 @@ TEST_CASE("Messages that come while another draws are kept, and written afterwar
   screen.hold([&](std::string_view lines) { told += lines; });
   CHECK(terminal.drawn() == "cudabpf: warning: before\r\n");
   log::warning("meanwhile");
-  screen.tell("another line\n");
+  screen.show("another line\n");
   wait_ms(50);
   CHECK(terminal.drawn().empty());
   CHECK(told == "cudabpf: warning: meanwhile\nanother line\n");

@@ -22,7 +22,7 @@ using namespace cudabpf;
 
 namespace {
 
-// What is told of processes whose traced make no sense.
+// What is reported of processes whose shared memory makes no sense.
 std::vector<std::string> details(TracedRings& traced, std::string_view reason, bool last = false) {
   std::vector<std::string> found;
   for (const LossEvent& loss : traced.audit(last)) {
