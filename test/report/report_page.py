@@ -13,13 +13,13 @@ ROOT = HERE.parent.parent
 WEB = ROOT / "web"
 TRACES = {
     "gpt2": ROOT / "traces/h200-gpt2.jsonl.zst",
-    "kernel-only": ROOT / "traces/h200-vector-add.jsonl.zst",
     "two-gpus": ROOT / "traces/h200-two-gpus.jsonl.zst",
     "measured": ROOT / "test/golden/gpu_execution.jsonl",
     "graphs": ROOT / "test/golden/graphs.jsonl",
     "lossy": ROOT / "test/golden/trace.jsonl",
     "tracks": ROOT / "test/golden/gpu_tracks.jsonl.zst",
     "sampled": ROOT / "test/golden/sampled/inference.jsonl.zst",
+    "vector-add": ROOT / "traces/h200-vector-add.jsonl.zst",
 }
 COMPARED = {"vs-transformer": ("traces/h200-gpt2.jsonl.zst", "traces/h200-transformer.jsonl.zst"),
             "vs-slower": ("test/golden/gpu_kernels.jsonl", "test/golden/gpu_kernels_slower.jsonl")}

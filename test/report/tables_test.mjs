@@ -106,8 +106,8 @@ test("energy is that of energy, or why there is none", async () => {
     assert.match(await page.locator("#panel .note").first().textContent(), /An iteration used 70\.4 J ± 3\.51 J, averaged over 40, .* Idle, this GPU used 127 W\. Process 4772 alone/);
     assert.match(await page.locator(".figures").textContent(), /energy, GPU 0 \(70\.4 J an iteration\)3,913 J/);
   });
-  await opened("kernel-only", async (page) => {
+  await opened("measured", async (page) => {
     await page.locator("#tab-energy").click();
-    assert.equal(await page.locator("#panel").textContent(), "No energy figures: this trace has no GPU samples (recorded before format 1.6).");
+    assert.equal(await page.locator("#panel").textContent(), "No energy figures: this trace has no GPU samples (its header does not say why).");
   });
 });

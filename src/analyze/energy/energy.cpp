@@ -53,7 +53,7 @@ void Energy::finish(const TraceFacts& facts) {
   if (!gpus_.empty()) return;
   why_not_ = sampled_.empty() ? "this trace has no GPU samples"
                               : "no sample has a reading of an energy counter";
-  std::string why = sampling ? sampling->why_not : "recorded before format 1.6";
+  std::string why = sampling ? sampling->why_not : "its header does not say why";
   if (!why.empty()) why_not_ += fmt::format(" ({})", why);
 }
 

@@ -135,14 +135,17 @@ void add_why_not(Page& page, const std::vector<const Energy::Stretch*>& stretche
     page.paragraph(fmt::format("Shorter than 1 s, so no figure: {}.", shorter), 2);
 }
 
-void add_idle_power(Page& page, const Energy::OfGpu& gpu) {
-  page.paragraph(
-      gpu.idle ? fmt::format("Idle, this GPU used {:.0f} W: the least mean of a second without "
-                             "activity, at {}.",
-                             gpu.idle->watts, page.at(gpu.idle->from))
-               : "No second without activity was sampled, so what the GPU uses when it is idle is "
-                 "not known; the energy shown includes it.",
-      2);
+void add_idle_power(Page& page, const Energy::OfGpu& gpu, bool energy_shown) {
+  if (gpu.idle)
+    page.paragraph(fmt::format("Idle, this GPU used {:.0f} W: the least mean of a second without "
+                               "activity, at {}.",
+                               gpu.idle->watts, page.at(gpu.idle->from)),
+                   2);
+  else
+    page.paragraph(fmt::format("No second without activity was sampled, so what the GPU uses when "
+                               "it is idle is not known{}.",
+                               energy_shown ? "; the energy shown includes it" : ""),
+                   2);
 }
 
 void add_sole_process(Page& page, const Energy::OfGpu& gpu) {
@@ -197,17 +200,23 @@ void add_classes(Page& page, const Energy::OfGpu& gpu) {
 }
 
 void add_gpu_energy(Page& page, const Energy::OfGpu& gpu) {
+  std::string name = fmt::format("GPU {}{}{}", gpu.device, gpu.name.empty() ? "" : ", ", gpu.name);
   Table table(
-      fmt::format("GPU {}{}{}", gpu.device, gpu.name.empty() ? "" : ", ", gpu.name),
+      name,
       {{"energy"}, {"error"}, {"mean power"}, {"above idle", 1}, {"read over", 2}, {"of", 2}});
   std::vector<const Energy::Stretch*> stretches{&gpu.whole};
   for (const auto& phase : gpu.phases) stretches.push_back(&phase);
   if (gpu.iterations) stretches.push_back(&*gpu.iterations);
   for (const Energy::Stretch* stretch : stretches) add_stretch(table, *stretch, gpu);
-  if (!table.empty()) table.add_to(page);
+  if (table.empty()) {
+    if (!page.empty()) page.blank();
+    page.heading(name);
+  } else {
+    table.add_to(page);
+  }
   add_why_not(page, stretches);
   if (gpu.iterations) add_energy_of_iterations(page, *gpu.iterations);
-  add_idle_power(page, gpu);
+  add_idle_power(page, gpu, !table.empty());
   add_sole_process(page, gpu);
   add_classes(page, gpu);
 }

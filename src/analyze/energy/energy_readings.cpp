@@ -40,6 +40,7 @@ EnergyUsed EnergyReadings::between(std::uint64_t from, std::uint64_t to) const {
   if (last_->ts <= to) last = *last_;
   used.from = first->ts;
   used.to = last.ts;
+  if (used.to == used.from) return refused("the counter was read only once in that time");
   if (used.seconds() < SHORTEST_SECONDS)
     return refused(
         fmt::format("the energy counter's readings in it span {}, and at least 1 s is needed",

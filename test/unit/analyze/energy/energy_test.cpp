@@ -167,6 +167,10 @@ TEST_CASE("Without an idle second only totals are told, and several processes ar
   CHECK_FALSE(gpu["all"].contains("above_idle_j"));
   CHECK_FALSE(gpu["process"].contains("energy_j"));
   CHECK_THAT(run.page, ContainsSubstring("not known; the energy shown includes it"));
+  Measured brief;
+  brief.gpu(0, 1, 50, 300);
+  brief.json({.to = 900'000'000});
+  CHECK_THAT(brief.page, ContainsSubstring("GPU 0") && ContainsSubstring("is idle is not known."));
   CHECK_THAT(run.page, ContainsSubstring("No figure by process: several processes"));
 }
 
@@ -182,7 +186,7 @@ TEST_CASE("A part of a trace has its own energy, and the idle power of all of it
   CHECK_THAT(run.page, ContainsSubstring("Shorter than 1 s, so no figure: all."));
   gpu = run.json({.from = 5'500'000'000, .to = 6'500'000'000})["gpus"][0];
   CHECK_FALSE(gpu["all"].contains("energy_j"));
-  CHECK_THAT(run.page, ContainsSubstring("the energy counter's readings in it span 0"));
+  CHECK_THAT(run.page, ContainsSubstring("No figure for all: the counter was read only once"));
 }
 
 TEST_CASE("Iterations share the energy between the readings that lie among them") {
@@ -221,6 +225,9 @@ TEST_CASE("A trace without the counter's readings says why there is nothing to t
   CHECK(idle.json({}, R"({"sampling":{"gpus":[1,{"device":-1},{"device":1e300}]}})")["why_not"] ==
         "no sample has a reading of an energy counter");
   CHECK(idle.json({}, "{}")["gpus"].empty());
+  Measured untold;
+  CHECK(untold.json({}, "{}")["why_not"] ==
+        "this trace has no GPU samples (its header does not say why)");
 }
 
 TEST_CASE("A trace may name any number of GPUs, each with its own counter") {
