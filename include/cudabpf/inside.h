@@ -195,7 +195,7 @@ struct ci_slot {
 CB_STATIC_ASSERT(sizeof(struct ci_ring) == 192, "ci_ring");
 CB_STATIC_ASSERT(sizeof(struct ci_shared) == 128, "ci_shared");
 CB_STATIC_ASSERT(sizeof(struct ci_driver) == 4296, "ci_driver");
-CB_STATIC_ASSERT(CI_DRIVER_AT + sizeof(struct ci_driver) <= CI_RINGS_AT, "the shared");
+CB_STATIC_ASSERT(CI_DRIVER_AT + sizeof(struct ci_driver) <= CI_RINGS_AT, "the shared memory");
 CB_STATIC_ASSERT(sizeof(struct ci_slot) == 8, "ci_slot");
 
 #ifdef __cplusplus

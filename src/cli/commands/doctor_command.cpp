@@ -259,7 +259,7 @@ void add_doctor(CLI::App& app, Action& action) {
   };
   auto flags = std::make_shared<Flags>();
   CLI::App* sub = app.add_subcommand(
-      "doctor", "Show what operations on this machine, what does not, and what to do");
+      "doctor", "Show what works on this machine, what does not, and what to do");
   sub->add_flag("--json", flags->json, "Print one JSON object per line");
   sub->add_option("command", flags->command,
                   "Also show whether this command can be recorded inside its process")

@@ -354,7 +354,7 @@ void Handshakes::say_of_no_use(const PlannedLibrary& planned) {
 void Handshakes::note(const Handshake& handshake, const abi::ci_done& done, News& news) {
   if (!handshake.library) return;
   if (done.sites != handshake.library->names.size())
-    return leave_unrecorded(handshake, "it has no shared for memory to share", news);
+    return leave_unrecorded(handshake, "it has no room for memory to share", news);
   const PlannedLibrary& planned = *handshake.library;
   std::vector<std::string> refused = planned.refused;
   std::string_view last;

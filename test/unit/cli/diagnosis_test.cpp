@@ -48,7 +48,7 @@ TEST_CASE("The verdict comes first, and says what to do") {
   CHECK(can_trace({ROOT, KERNEL, optional}));
 }
 
-TEST_CASE("What is missing comes before what is there; what operations of many is told together") {
+TEST_CASE("What is missing comes before what is there; what works of many is shown together") {
   std::vector<Finding> findings = {
       ROOT,
       {Need::optional, "first", Verdict::yes, "why it is good", {}, &FEATURE},

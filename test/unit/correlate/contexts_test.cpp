@@ -28,7 +28,7 @@ struct Devices : Correlating {
 
 }  // namespace
 
-TEST_CASE("A call operations on the device of the context that its thread made current") {
+TEST_CASE("A call works on the device of the context that its thread made current") {
   Devices c;
   CHECK(c.of_launch() == -1);
   c.retain(0, A);

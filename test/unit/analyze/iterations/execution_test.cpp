@@ -35,7 +35,7 @@ TEST_CASE("What was idle is the busiest thread's process's, also where its pid w
   CHECK(execution.process()->idle.total() == 100);
 }
 
-TEST_CASE("A trace without calls has no execution") {
+TEST_CASE("A trace without calls has no phases or iterations") {
   LineParser parser;
   Execution execution(parser.names(), {}, 0);
   SampleProgram().show_to(parser, execution);
