@@ -137,7 +137,7 @@ class Live(harness.LiveTest):
         terminal.press(GO)
         self.assertEqual(tracer.wait(), 0)
         wait_for(lambda: "cudabpf schema" in terminal.told(), "a summary")
-        self.assertIn(terminal.told().count("tracing for"), (0, 1) if harness.INSIDE else (1,))  # a hint may have come first
+        self.assertLessEqual(terminal.told().count("tracing for"), 1)  # a hint may have come first and filled it
 
     def test_summary_stopped(self):
         """A signal ends it even if the terminal never takes anything, and the status says what it did."""

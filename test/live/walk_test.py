@@ -101,13 +101,13 @@ class Live(harness.LiveTest):
         """The whole page is on the screen, from its date to the prompt below it, without a pager."""
         screen.ask("cudabpf summary recorded/h200-gpt2.jsonl.zst")
         shown = screen.text().split("\n")
-        self.assertTrue(any(line.startswith("2026-11-22 01:49:14 UTC on ") for line in shown[:2]), shown)
+        self.assertTrue(any(line.startswith("2026-11-28 06:05:53 UTC on ") for line in shown[:2]), shown)
         self.assertLess(min(i for i, line in enumerate(shown) if line.startswith("Host-bound: ")), 6)
         first = screen.read("cudabpf timeline recorded/h200-gpt2.jsonl.zst")
-        self.assertIn("inference, from 15.1", first)
+        self.assertIn("inference, from 14.4", first)
         self.assertIn("folded", first)
-        told = screen.ask("cudabpf kernels --by name --top 3 recorded/h200-gpt2.jsonl.zst | head -20")
-        self.assertIn("nvjet_sm90_hsh_64x8_64x16", told)
+        listed = screen.ask("cudabpf kernels --by name --top 3 recorded/h200-gpt2.jsonl.zst | head -20")
+        self.assertIn("nvjet_sm90_hsh_64x8_64x16", listed)
 
     def traces_a_command(self, screen):
         """The last lines say what to type next; typed, it answers."""
