@@ -14,8 +14,8 @@ struct {
   __type(value, struct cb_tally);
 } tallies SEC(".maps");
 
-/* The calls under way where the kernel has no sessions, as pending_outs in call.h. A function that
- * ends in a jump to another has the same key as that one. Whatever longjmp leaves behind is used
+/* The calls under way where the kernel has no sessions, like pending_outs in reads.h. A function
+ * that ends in a jump to another shares that one's key. An entry that longjmp leaves behind is used
  * again by the same function at the same place. */
 struct counted_call {
   __u64 key; /* 0: free */
@@ -95,8 +95,8 @@ static __always_inline __u64 size_argument(struct pt_regs* ctx, struct cb_plan p
   return plan.size_narrow ? (__u32)size : size;
 }
 
-/* Where a session keeps when the call began; null: there are none here. Returns whether the call's
- * return is wanted. A program may be preempted, so even a CPU's own numbers are added to
+/* `cookie`: where a session keeps when the call began; null: there are no sessions. Returns whether
+ * the call's return is wanted. A program may be preempted, so even a CPU's own numbers are added to
  * atomically.
  */
 static __always_inline bool counted_entry(struct pt_regs* ctx, __u64* cookie) {
