@@ -125,7 +125,7 @@ static __always_inline bool counted_entry(struct pt_regs* ctx, __u64* cookie) {
 static __always_inline int counted_return(struct pt_regs* ctx, const __u64* cookie) {
   __u64 now = bpf_ktime_get_ns();
   struct ids ids = current_ids();
-  if (!cookie && !is_traced(ids.pid)) return 0; /* a session asked for it */
+  if (!cookie && !is_traced(ids.pid)) return 0; /* a session's entry wanted it */
   struct cb_plan plan = plan_of(ctx);
   __u64 began = cookie ? *cookie
                        : let_go_counted(call_key(ids.tid, (__u32)(PT_REGS_SP(ctx) - RETURN_POPS)),

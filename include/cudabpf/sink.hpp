@@ -55,7 +55,7 @@ struct Sampling {
   bool own_pids = false;  // cudabpf is in a pid namespace of its own: NVML's pids may be others
   std::string why_not;    // no GPU is sampled
   bool switches = false;  // the driver's records of context switches are read
-  std::string switches_why_not;  // they were asked for
+  std::string switches_why_not;  // why not, if they were wanted
   bool operator==(const Sampling&) const = default;
 };
 

@@ -53,7 +53,7 @@ class ProbeSet {
   int refused() const { return refused_; }
 
   Result<> attach_process_events();
-  // Only if Options asked for it.
+  // Only if Options wants it.
   DriverProbes& driver() { return *driver_; }
 
   void select_process(std::uint32_t pid);

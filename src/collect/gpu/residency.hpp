@@ -52,7 +52,7 @@ class Residency {
     bool after_gap = false;  // what came directly before this record is missing
     bool gap = false;        // not a record: what comes after this time is missing
   };
-  enum class State : std::uint8_t { unknown, nobody, resident };
+  enum class State : std::uint8_t { unknown, no_process, resident };
 
   void apply(const Pending& pending);
   void spend_until(std::uint64_t time);

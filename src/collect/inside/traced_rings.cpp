@@ -26,7 +26,7 @@ constexpr std::uint64_t LOOK_FOR_DEAD_EVERY_NS = 1'000'000'000;
 constexpr std::uint64_t WAIT_FOR_STATUS_NS = 300'000'000;
 constexpr std::uint32_t NO_THREAD_OF_OURS = 1 << 30;  // beyond every id of a thread
 
-// Stands for a thread that is unknown but for the ring that it writes to.
+// Stands for a thread that is unknown except for the ring that it writes to.
 std::uint32_t unknown_thread(std::size_t ring) {
   return NO_THREAD_OF_OURS | static_cast<std::uint32_t>(ring);
 }
