@@ -47,8 +47,7 @@ static void say(__u32 version, __u32 times_of, const char* text) {
 
 /* False: cudabpf has ended, or died. */
 static bool is_wanted(void) {
-  static __u32 reads,
-      same; /* the last count of its readings, and how often it was found unchanged */
+  static __u32 reads, same; /* the last count of its readings, and for how many looks */
   const __u32 LONG = 100;
   const struct ci_shared* shared = ci_process->shared;
   __u32 now = __atomic_load_n(&shared->reads, __ATOMIC_RELAXED);

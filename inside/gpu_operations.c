@@ -8,8 +8,7 @@
 #include "cupti.h"
 #include "recording.h"
 
-#define PATIENCE_NS \
-  300000000ULL /* how long to wait, per buffer, for a cudabpf that does not read */
+#define PATIENCE_NS 300000000ULL /* per buffer, with a cudabpf that does not read */
 
 static bool unread; /* a ring was full for long: cudabpf does not read any more */
 

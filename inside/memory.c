@@ -7,10 +7,8 @@
 #include "inside.h"
 
 #define PAGE 4096ULL
-#define STACK_PAGES 16 /* memory this far above the stack pointer is taken for the stack */
-#define BRIDGED                                                                    \
-  (256 * PAGE) /* a gap between two parts of a stack up to which both count as one \
-                */
+#define STACK_PAGES 16       /* memory this far above the stack pointer is taken for the stack */
+#define BRIDGED (256 * PAGE) /* the largest gap between two parts of one stack */
 
 static long read_by_kernel(void* to, __u64 size, const struct iovec* from, unsigned parts) {
   struct iovec here = {to, size};

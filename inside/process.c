@@ -351,8 +351,7 @@ __attribute__((destructor)) static void leave(void) {
                            .has_memory = true};
   char nothing;
   if (fd >= 0 && send_message(fd, &hello, sizeof(hello), -1))
-    ci_system(SYS_recvfrom, fd, (long)&nothing, sizeof(nothing), 0, 0,
-              0); /* until cudabpf closes it */
+    ci_system(SYS_recvfrom, fd, (long)&nothing, sizeof(nothing), 0, 0, 0); /* until it is closed */
   if (fd >= 0) ci_system(SYS_close, fd, 0, 0, 0, 0, 0);
   ci_restore_signals(signals);
 }

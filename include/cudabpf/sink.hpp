@@ -49,8 +49,7 @@ struct SampledGpu {
 struct Sampling {
   std::uint64_t period_ns = 0;
   std::uint64_t window_ns = 0;  // of activity
-  std::uint64_t slow_ns =
-      0;  // interval at which temperature, memory, processes and energy are read
+  std::uint64_t slow_ns = 0;    // how often temperature, memory, processes and energy are read
   std::vector<SampledGpu> gpus;
   bool own_pids = false;  // cudabpf is in a pid namespace of its own: NVML's pids may be others
   std::string why_not;    // no GPU is sampled

@@ -41,8 +41,8 @@ class CallPairing {
   void entered(const Record& record, const Function& function);
   void returned(const Record& record, const Function& function);
   void thread_exited(const abi::cb_head& head);
-  // Ends the calls that are still open, as unfinished: all, or those of a process that has ended,
-  // by how many records its last thread had lost.
+  // Ends the calls that are still open, as unfinished: those of a process that has ended, whose
+  // last thread had lost `drops` records, or all.
   struct LastThread {
     std::uint32_t tid = 0, drops = 0;
   };

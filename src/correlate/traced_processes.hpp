@@ -26,9 +26,7 @@ class TracedProcesses {
   void announce(std::uint32_t pid, std::uint64_t ts);
   bool known(std::uint32_t pid) const { return known_.contains(pid); }
   std::size_t alive() const { return known_.size(); }
-  std::uint64_t begun() const {
-    return begun_;
-  }  // all that began, or that were traced from some moment on
+  std::uint64_t begun() const { return begun_; }  // those traced from some moment on, too
   std::vector<std::uint32_t> pids() const;
   // The process's exit was not reported.
   void forget(std::uint32_t pid) { known_.erase(pid); }

@@ -131,7 +131,7 @@ CurrentContexts::Stack& CurrentContexts::stack(OfProcess& process, std::uint32_t
 
 void CurrentContexts::push(OfProcess& process, std::uint32_t tid, std::uint64_t context) {
   if (!context) return;
-  destroyed_ -= process.destroyed.erase(context);  // a new context may get that handle
+  destroyed_ -= process.destroyed.erase(context);  // it is a new context with that handle
   Stack& stack = this->stack(process, tid);
   if (stack.size() == max_depth_) stack.erase(stack.begin());
   stack.push_back(context);

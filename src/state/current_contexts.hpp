@@ -58,7 +58,7 @@ class CurrentContexts {
   struct OfProcess {
     HashMap<std::uint32_t, Stack> stacks;      // by thread
     HashMap<std::int64_t, Primary> primaries;  // by device
-    // Contexts that their users attached to, by how often they must still detach.
+    // How often a context was attached to; it takes one more detach to destroy it.
     HashMap<std::uint64_t, std::uint64_t> attached;
     // Contexts that threads may still have on their stacks: every call that needs one fails.
     HashSet<std::uint64_t> destroyed;

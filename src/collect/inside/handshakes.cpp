@@ -165,8 +165,7 @@ void Handshakes::turn_away(Connection connection, News& news) {
       may_be_ours = true;
       name = std::move(*said);
     }
-  parting_.with(
-      std::move(connection.socket));  // a process that runs on from here may soon have ended
+  parting_.with(std::move(connection.socket));  // its process may soon have ended
   if (may_be_ours) leave_unrecorded(connection.pid, std::move(name), NO_DESCRIPTOR, news);
 }
 
@@ -323,8 +322,7 @@ Handshakes::Then Handshakes::answer(Handshake& handshake, const PlannedLibrary* 
   if (!of_use) report_unusable(*library);
   handshake.answered = true;
   if (send_answer(handshake, admission, library)) return Then::wait;
-  if (errno == EPIPE || errno == ECONNRESET)
-    return Then::go_on;  // the process has given up, or is dead
+  if (errno == EPIPE || errno == ECONNRESET) return Then::go_on;  // it has given up, or is dead
   if (admission.traced) leave_unrecorded(handshake, errno_error("answering it").message, news);
   return Then::part;
 }

@@ -28,9 +28,7 @@ class ThreadIds {
   // or it was not looked up because there was too much to look up. `now_ns`: CLOCK_MONOTONIC.
   std::optional<std::uint32_t> find(std::uint32_t inner, std::uint64_t now_ns);
 
-  std::uint64_t not_looked_up() const {
-    return not_looked_up_;
-  }  // since there was too much to look up
+  std::uint64_t not_looked_up() const { return not_looked_up_; }  // since there was too much
 
  private:
   bool may_look(std::uint64_t now_ns);

@@ -22,7 +22,7 @@ class KeptNodes {
     left_out_();
     return false;
   }
-  // The same for nodes that are not needed.
+  // The same for callers that can do without.
   bool take_if_there_is(std::size_t count) {
     if (count > most_ - used_) return false;
     used_ += count;

@@ -49,9 +49,8 @@ struct TopProcess {
   TopFigures figures;  // since the last look
   std::uint64_t calls_in_all = 0;
   std::uint64_t held = 0,
-                most_held =
-                    0;  // bytes of memory that it allocated, except host memory: now, and at most
-  bool holds_unseen = false;  // it may hold more, from before it was watched
+                most_held = 0;  // bytes that it allocated, without host memory: now, and at most
+  bool holds_unseen = false;    // it may hold more, from before it was watched
   std::map<std::uint32_t, RunMemory::OfDevice> devices;  // the same by device, or NO_DEVICE
   // The figures by part, those with the most calls first. Parts that found no room are added up in
   // the last one, TOP_OTHERS: nothing is left out.

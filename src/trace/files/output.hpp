@@ -23,8 +23,7 @@ namespace cudabpf {
 
 struct OutputOptions {
   std::string path;  // "-": stdout; ends in ".zst": compressed
-  // cudabpf chose the path: it creates the folder, and keeps a file that exists: the new one is put
-  // beside it.
+  // cudabpf chose the path: it creates the folder, and puts the trace beside a file that exists.
   bool own_choice = false;
   bool rotates = false;
   // Which rotated files to keep, counting those of earlier traces: this many of the newest, and

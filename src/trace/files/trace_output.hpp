@@ -1,5 +1,5 @@
-// Where the lines of a trace go, to files or to memory: in blocks, each of which ends with a file
-// or a part at the latest.
+// Where the lines of a trace go, to files or to memory: in blocks, none of which is in two files or
+// parts.
 #pragma once
 
 #include <cstddef>

@@ -71,9 +71,8 @@ struct Line {
 
   // What the type and op of a call mean.
   const Meaning* meaning = &MEANS_NOTHING;
-  const Api* api =
-      &APIS[0];  // the library of the function that is called; null: a library that is not known
-  Work work = Work::other;  // its meaning's, but `recorded` where its stream is captured
+  const Api* api = &APIS[0];  // its library; null: one that is not known
+  Work work = Work::other;    // its meaning's, but `recorded` where its stream is captured
 
   // What follows from the lines before it: see DerivedFields.
   const Process* process = nullptr;      // of a call, of an operation, of a process
