@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "correlate/graphs/graph_calls.hpp"  // issuing calls
+#include "correlate/graphs/graph_calls.hpp"  // what a call issues
 #include "util/saturating.hpp"
 
 namespace cudabpf {
