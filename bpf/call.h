@@ -115,8 +115,8 @@ static __always_inline bool was_cut(long size, const char* string) {
   return next != 0;
 }
 
-/* Sends the kernel's name once per handle: a launch whose handle has been named costs one load and
- * one compare. */
+/* Sends the kernel's name once per handle: for a handle that was sent already, a launch costs one
+ * load and one compare. */
 static __always_inline void send_name(struct ids ids, __u64 handle) {
   __u64 key = cb_name_key(handle, ids.pid, *names_epoch(ids.pid));
   __u64* slot = &names_sent[index_of(CB_NAME_SLOT(key), CB_NAME_SLOTS)];
@@ -149,8 +149,8 @@ static __always_inline void send_name(struct ids ids, __u64 handle) {
   *slot = key;
 }
 
-/* The entry bodies return whether the call's return is wanted: a call that is not recorded has no
- * need of it. Only a session's entry can decline it. */
+/* The entry bodies return whether the call's return is wanted; that of a call that is not recorded
+ * is not. Only a session's entry can decline it. */
 
 /* Entry of a function whose arguments are plain words. */
 static __always_inline bool plain_entry(struct pt_regs* ctx, bool session) {
@@ -205,7 +205,7 @@ static __always_inline bool read_string(struct rich_record* record, const struct
   return true;
 }
 
-/* Entry of a function of which more is read than a few words, now or at return. */
+/* Entry of a function that records more than a few words, at entry or at return. */
 static __always_inline bool rich_entry(struct pt_regs* ctx, bool session) {
   struct ids ids = current_ids();
   if (!selected(ids)) return false;
@@ -290,7 +290,7 @@ static __always_inline int plain_return(struct pt_regs* ctx) {
   return 0;
 }
 
-/* Return of a function of which rows are read now. */
+/* Return of a function with rows that are read at return. */
 static __always_inline int out_return(struct pt_regs* ctx) {
   struct ids ids = current_ids();
   if (!is_traced(ids.pid)) return 0;

@@ -276,7 +276,7 @@ static __always_inline int system_call_ends(struct trace_event_raw_sys_exit* ctx
   return 0;
 }
 
-/* --- seen at the driver's own functions, so that nobody else pays */
+/* --- seen at the driver's own functions, so that no other calls pay */
 
 static __always_inline __u32 device_of_file(struct file* file) {
   return BPF_CORE_READ(file, f_inode, i_rdev);
@@ -290,7 +290,7 @@ static __always_inline __u32 device_of_poll(const void* at) {
 }
 
 /* Interrupts belong to no process. One record is made when they end. A handler may call another,
- * but soon after it began: an older begin is one whose end was never seen. */
+ * but only soon after it began: the end of an older begin was never seen. */
 #define NESTED_NS 100000000ULL
 
 static __always_inline int interrupt_begins(__u32 op) {
@@ -315,9 +315,9 @@ static __always_inline int interrupt_ends(__u32 op) {
   __u64 began = operation->ts;
   operation->owner = 0;
   if (selection != CB_SELECT_ALL) return 0;
-  struct ids nobody = {.pid = 0, .tid = bpf_get_smp_processor_id()};
+  struct ids no_process = {.pid = 0, .tid = bpf_get_smp_processor_id()};
   struct cb_interrupt* record =
-      begin_record(sizeof(*record), nobody, CB_INTERRUPT, op, bpf_ktime_get_ns());
+      begin_record(sizeof(*record), no_process, CB_INTERRUPT, op, bpf_ktime_get_ns());
   if (!record) return 0;
   record->began = began;
   submit_record(record);

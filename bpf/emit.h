@@ -15,7 +15,7 @@
 /* Configuration; userspace sets it between open and load. */
 const volatile bool follow_children = true;
 const volatile bool driver_traced;
-/* cudabpf itself, which asks the driver how busy the GPUs are. */
+/* cudabpf itself, which queries the driver for how busy the GPUs are. */
 const volatile __u32 own_pid = 0;
 /* The call programs are loaded sleepable, so they can fault in memory that is not resident. */
 const volatile bool can_sleep = false;
@@ -65,8 +65,7 @@ static __always_inline void clear_traced(__u32 pid) {
   if (pid < CB_PID_LIMIT) __sync_fetch_and_and(word_of(traced, pid), ~(1ULL << (pid % 64)));
 }
 
-/* Whether a process that is not traced is to be from its first call or request on, if it belongs to
- * what is selected. */
+/* Whether an untraced process, if it is selected, is traced from its first call or request on. */
 static __always_inline bool may_be_adopted(__u32 pid) {
   return selection != CB_SELECT_LISTED && pid && pid != own_pid;
 }
@@ -125,8 +124,8 @@ static __always_inline void dropped(__u32 tid, enum cb_counter reason) {
   count(reason);
 }
 
-/* Counts a record in, hands it to the ring, and counts what became of it. Nobody is woken: the
- * reader polls, so that a traced thread never pays for a wake-up. */
+/* Counts a record as entered, hands it to the ring, and counts the outcome. No reader is woken: it
+ * polls, so that a traced thread never pays for a wake-up. */
 static __always_inline bool emit(void* record, __u64 size, __u32 tid, enum cb_counter reason) {
   count(CB_ENTERED);
   if (bpf_ringbuf_output(&ring, record, size, BPF_RB_NO_WAKEUP)) {

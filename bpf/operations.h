@@ -19,8 +19,8 @@ struct operation {
 };
 static struct operation operations[OPERATION_SETS][OPERATION_WAYS];
 
-/* A key for who is in the operation: this thread's id in the initial namespace, which has 22 bits.
- * Idle threads, which interrupts may hit, all have id 0, so the CPU stands in for it. */
+/* The thread in the operation: its id in the initial namespace, which has 22 bits. Idle threads,
+ * which interrupts may hit, all have id 0, so the CPU stands in for it. */
 static __always_inline __u32 owner_of(__u32 op) {
   __u32 tid = (__u32)bpf_get_current_pid_tgid();
   if (op < CB_FAULT) return tid;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What is read of a call beyond its argument words, as the rows of its plan say. */
+/* Reads what a call has beyond its argument words, by the rows of its plan. */
 #ifndef CUDABPF_READS_H
 #define CUDABPF_READS_H
 
@@ -94,8 +94,8 @@ static __always_inline void keep_returned(struct cb_plan plan, const struct rich
 }
 
 /* Reads a struct or an array to where its row says; cb_read_fits() bounds it. Returns its size if
- * it could not be read, else 0. Not static, so that the verifier looks at it once, and not in each
- * turn of a loop; then it may not sleep. */
+ * it could not be read, else 0. Not static, so that the verifier checks it once and not in every
+ * turn of a loop; so it may not sleep. */
 __noinline __u32 read_struct(struct rich_record* record, __u64 row) {
   if (!record) return 0;
   const struct cb_read* read = &reads[index_of(row, CB_READS)];
@@ -123,7 +123,7 @@ static __always_inline bool fault_in(__u64 from, __u64 size) {
          !bpf_copy_from_user(&touched, 1, (const void*)(from + size - 1));
 }
 
-/* Reads what rows say at return, as far as it can be read. Returns how many words. */
+/* Reads what rows say at return, up to the first that fails. Returns how many words. */
 static __always_inline __u64 read_returned(struct cb_plan plan, const struct out_slot* kept,
                                            __u64* words, __u8* flags) {
   __u64 count = 0;

@@ -14,8 +14,8 @@ struct {
   __type(value, struct cb_tally);
 } tallies SEC(".maps");
 
-/* The calls under way where the kernel has no sessions, as pending_outs in call.h. A function that
- * ends in a jump to another has the same key as that one. Whatever longjmp leaves behind is used
+/* The calls under way where the kernel has no sessions, like pending_outs in reads.h. A function
+ * that ends in a jump to another shares that one's key. An entry that longjmp leaves behind is used
  * again by the same function at the same place. */
 struct counted_call {
   __u64 key; /* 0: free */
@@ -95,8 +95,8 @@ static __always_inline __u64 size_argument(struct pt_regs* ctx, struct cb_plan p
   return plan.size_narrow ? (__u32)size : size;
 }
 
-/* Where a session keeps when the call began; null: there are none here. Returns whether the call's
- * return is wanted. A program may be preempted, so even a CPU's own numbers are added to
+/* `cookie`: where a session keeps when the call began; null: there are no sessions. Returns whether
+ * the call's return is wanted. A program may be preempted, so even a CPU's own numbers are added to
  * atomically.
  */
 static __always_inline bool counted_entry(struct pt_regs* ctx, __u64* cookie) {
@@ -125,7 +125,7 @@ static __always_inline bool counted_entry(struct pt_regs* ctx, __u64* cookie) {
 static __always_inline int counted_return(struct pt_regs* ctx, const __u64* cookie) {
   __u64 now = bpf_ktime_get_ns();
   struct ids ids = current_ids();
-  if (!cookie && !is_traced(ids.pid)) return 0; /* a session asked for it */
+  if (!cookie && !is_traced(ids.pid)) return 0; /* a session's entry wanted it */
   struct cb_plan plan = plan_of(ctx);
   __u64 began = cookie ? *cookie
                        : let_go_counted(call_key(ids.tid, (__u32)(PT_REGS_SP(ctx) - RETURN_POPS)),

@@ -91,7 +91,7 @@ ci_call:
   .cfi_restore %rbp
   ret
   .cfi_restore_state
-2: /* nobody needs rax and r10 */
+2: /* rax and r10 are free here */
   mov ABOVE-FRAME(%rbp), %eax
   lea 1(%rax), %r10
   and $-2, %r10 /* the stack stays aligned */
@@ -103,7 +103,7 @@ ci_call:
   mov 16(%rbp,%rax,8), %r10
   mov %r10, (%rsp,%rax,8)
   jmp 4b
-1: /* its return is not wanted: as if nobody had been here */
+1: /* its return is not wanted: leave as if nothing had been here */
   leave
   .cfi_def_cfa %rsp, 8
   .cfi_restore %rbp

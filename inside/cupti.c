@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Finds libcupti: the one that the process has already, for there must not be two; else one that
+/* Finds libcupti: the one that the process has loaded, for there must not be two; else one that
  * belongs to the CUDA that the process uses; else the machine's.
  */
 #include "cupti.h"
@@ -21,7 +21,7 @@ struct cupti ci_cupti;
 
 static const char* const FILES[] = {"libcupti.so.13", "libcupti.so.12"};
 
-/* Seen from a folder with libraries of CUDA: in the toolkit, and in the wheels that Python has. */
+/* Relative to a folder with libraries of CUDA: in the toolkit, and in Python's wheels. */
 static const char* const BESIDE[] = {"", "../extras/CUPTI/lib64/", "../../../extras/CUPTI/lib64/",
                                      "../../cuda_cupti/lib/"};
 static const char* const FOLDERS[] = {"/usr/local/cuda/lib64/",
@@ -65,8 +65,8 @@ static int is_cupti(struct dl_phdr_info* info, size_t size, void* of) {
   return 1;
 }
 
-/* Folders with libraries of CUDA's that the process has loaded. They are only noted meanwhile:
- * nothing may be loaded while the linker goes through its list. */
+/* Folders with libraries of CUDA that the process has loaded. They are only noted here: nothing may
+ * be loaded while the linker goes through its list. */
 struct folders {
   char paths[4][MAX_PATH];
   size_t count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What is used of CUPTI, NVIDIA's library that knows when GPUs worked. It is loaded into the traced
- * process at run time, so nothing of it is needed to build. Layouts and numbers are those of CUDA
- * 12.3 to 13.0, whose records all begin alike; each record's kind says what it is.
+/* The part of CUPTI that is used, NVIDIA's library that knows when GPUs were busy. It is loaded
+ * into the traced process at run time, so the build needs nothing of it. Layouts and numbers are
+ * those of CUDA 12.3 to 13.0, whose records all begin alike; each record's kind says what it is.
  */
 #ifndef CUDABPF_INSIDE_CUPTI_H
 #define CUDABPF_INSIDE_CUPTI_H

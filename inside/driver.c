@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What libcuda asks of the NVIDIA driver, seen at libcuda's own imports of libc's functions: the
- * same two records for each operation as bpf/driver_calls.h makes.
+/* libcuda's operations on the NVIDIA driver, seen at libcuda's own imports of libc's functions:
+ * each makes the same two records as in bpf/driver_calls.h.
  */
 #include <elf.h>
 #include <errno.h>
@@ -23,7 +23,7 @@ static const struct ci_driver* driver(void) {
   return (const struct ci_driver*)((const __u8*)ci_process->shared + CI_DRIVER_AT);
 }
 
-/* True if operations are recorded; otherwise, nothing may be looked at. */
+/* True if operations are recorded; otherwise, nothing else here may be read. */
 static bool is_recorded(void) {
   return ci_state() == CI_TRACED && __atomic_load_n(&ci_process->shared->on, __ATOMIC_RELAXED) &&
          driver()->recorded;
@@ -165,7 +165,7 @@ static void ends(const struct operation* operation, __s64 result) {
   ci_commit(thread, sizeof(*record));
 }
 
-/* The end of one whose value on success is a descriptor or an address, which says nothing. */
+/* The end of an operation that returns a descriptor or an address, which says nothing. */
 static void ends_well_or_not(const struct operation* operation, bool failed) {
   int error = errno;
   ends(operation, failed ? -error : 0);
@@ -196,7 +196,7 @@ static int opened(int fd, __u64 began) {
   return fd;
 }
 
-/* The mode is given only if a file may be made; what is taken for it otherwise does no harm. */
+/* The mode is given only if a file may be created; otherwise this reads something harmless. */
 static int seen_open(const char* path, int flags, mode_t mode) {
   if (!is_recorded()) return open(path, flags, mode);
   __u64 began = ci_now();

@@ -19,17 +19,17 @@ OLD_VERSION(pthread_attr_setdetachstate);
 
 #define FLUSH_EVERY_NS 100000000
 
-/* Which thread of ours is in CUPTI. Once the process ends, none enters it any more. */
-enum { NOBODY, TELLER, ENDER };
+/* Which of our threads is in CUPTI. Once the process ends, no other enters it any more. */
+enum { NO_THREAD, REPORTER, ENDER };
 static int in_cupti;
 static bool ending;    /* the ending thread waits for the reporting one */
-static bool may_flush; /* before 13.0.1, to flush while others ask for work could crash */
+static bool may_flush; /* before 13.0.1, a flush while other threads submit work could crash */
 
 static const int KINDS[] = {CUPTI_KIND_CONCURRENT_KERNEL, CUPTI_KIND_MEMCPY, CUPTI_KIND_MEMCPY2,
                             CUPTI_KIND_MEMSET};
 #define KIND_COUNT (sizeof(KINDS) / sizeof(KINDS[0]))
 
-/* Reports which CUPTI gives the process's GPU times, or why none does. */
+/* Reports which version of CUPTI gives the process's GPU times, or why none does. */
 static void say(__u32 version, __u32 times_of, const char* text) {
   struct ci_thread* thread = ci_recording_thread(CI_RETURNS, CB_DROPPED_GPU);
   size_t length = strnlen(text, CB_LONG_STRING - 1);
@@ -45,7 +45,7 @@ static void say(__u32 version, __u32 times_of, const char* text) {
   ci_commit(thread, size);
 }
 
-/* Whether cudabpf has not ended, or died. */
+/* False: cudabpf has ended, or died. */
 static bool is_wanted(void) {
   static __u32 reads, same; /* the last count of its readings, and for how many looks */
   const __u32 LONG = 100;
@@ -61,10 +61,10 @@ static bool changes(int from, int to) {
                                      __ATOMIC_RELAXED);
 }
 
-/* Nobody wants to know any more: the program shall not pay for it. */
+/* cudabpf is gone: the program must not pay for records that it would not read. */
 static void stop(void) {
   ci_refuse_gpu_buffers();
-  if (!may_flush) return; /* to disable could hang, too */
+  if (!may_flush) return; /* disabling could hang, too */
   for (size_t i = 0; i < KIND_COUNT; i++) ci_cupti.ActivityDisable(KINDS[i]);
   ci_cupti.ActivityDisable(CUPTI_KIND_GRAPH_TRACE);
 }
@@ -84,7 +84,7 @@ static void* report(void* unused) {
   __u64 flushed = ci_monotonic();
   for (bool wanted = true; wanted;) {
     ci_wait_for_gpu_buffer(FLUSH_EVERY_NS);
-    if (!changes(NOBODY, TELLER)) break;
+    if (!changes(NO_THREAD, REPORTER)) break;
     report_full_buffers(&ending);
     if (ci_monotonic() - flushed >= FLUSH_EVERY_NS) {
       flushed = ci_monotonic();
@@ -94,13 +94,13 @@ static void* report(void* unused) {
       else if (may_flush && !__atomic_load_n(&ending, __ATOMIC_ACQUIRE))
         ci_cupti.ActivityFlushAll(0);
     }
-    if (!changes(TELLER, NOBODY)) break;
+    if (!changes(REPORTER, NO_THREAD)) break;
   }
   return unused;
 }
 
-/* False: there can be no thread. */
-static bool start_to_tell(void) {
+/* False: no thread could be started. */
+static bool start_reporting(void) {
   pthread_attr_t attributes;
   pthread_t thread;
   const size_t STACK = 1 << 20; /* CUPTI's code runs on it, too */
@@ -113,14 +113,14 @@ static bool start_to_tell(void) {
   return started;
 }
 
-/* At exit, before CUPTI is gone: what a GPU has not done by now is left out. From here on the other
- * thread leaves CUPTI alone: it would read what is freed. */
+/* At exit, before CUPTI is gone: what a GPU has not done by now is left out. From here on the
+ * reporting thread leaves CUPTI alone: it would read freed memory. */
 static void report_the_rest(void) {
   if (!ci_owns_gpu_buffers()) return;
   const struct timespec moment = {.tv_nsec = 1000000};
   const __u64 give_up = ci_monotonic() + 1000000000;
   __atomic_store_n(&ending, true, __ATOMIC_RELEASE);
-  while (!changes(NOBODY, ENDER) && ci_monotonic() < give_up)
+  while (!changes(NO_THREAD, ENDER) && ci_monotonic() < give_up)
     ci_system(SYS_nanosleep, (long)&moment, 0, 0, 0, 0, 0);
   __atomic_store_n(&in_cupti, ENDER, __ATOMIC_RELAXED);
   if (ci_state() != CI_TRACED) return;
@@ -129,20 +129,20 @@ static void report_the_rest(void) {
   report_full_buffers(&never);
 }
 
-/* CUPTI has one user in a process. Whoever comes later, the program's own profiler, say, takes its
- * place: it is not kept. */
-static void call_nobody(void* data, int domain, __u32 id, const void* call) {
+/* CUPTI has one user in a process. The place stays free for a later one, such as the program's own
+ * profiler. */
+static void ignore_call(void* data, int domain, __u32 id, const void* call) {
   (void)data, (void)domain, (void)id, (void)call;
 }
 
 static int is_free(void) {
   void* subscriber = NULL;
-  int result = ci_cupti.Subscribe(&subscriber, (void*)call_nobody, NULL);
+  int result = ci_cupti.Subscribe(&subscriber, (void*)ignore_call, NULL);
   if (result == CUPTI_SUCCESS) ci_cupti.Unsubscribe(subscriber);
   return result;
 }
 
-/* What can be done where CUPTI refuses, behind what it says. */
+/* Adds to a refusal by CUPTI what the user can do about it. */
 static const char* with_advice(const char* refusal) {
   static char text[512];
   static const char TAKEN[] = ": another profiler uses CUPTI in this process",
@@ -174,7 +174,7 @@ static int set_attribute(enum cupti_attribute attribute, void* value, size_t siz
 
 static int enable(enum cb_gpu_times_of of) {
   __u8 yes = 1;
-  size_t device_buffers = 8; /* of 3.2 MB of GPU memory each; used again once they were read */
+  size_t device_buffers = 8; /* of 3.2 MB of GPU memory each; used again after they were read */
   set_attribute(CUPTI_ZEROED_OUT_BUFFER, &yes, sizeof(yes));
   set_attribute(CUPTI_DEVICE_BUFFER_POOL_LIMIT, &device_buffers, sizeof(device_buffers));
   int result = set_attribute(CUPTI_PER_THREAD_BUFFER, &yes, sizeof(yes));
@@ -204,7 +204,7 @@ void ci_time_gpus(enum cb_gpu_times_of of) {
     ci_cupti.GetResultString(result, &why);
     return say(version, 0, with_advice(why ? why : "libcupti refuses"));
   }
-  if (!start_to_tell()) {
+  if (!start_reporting()) {
     stop();
     return say(version, 0, "the thread that collects what it records could not be started");
   }

@@ -3,9 +3,9 @@
  * may hold a lock that a thread of the program waits for, so a full one is only queued, and another
  * thread reports its contents.
  *
- * CUPTI gives each thread that submits work buffers of its own, and a record its place in them at
- * submission. So the order of both, thread by thread, shows which call submitted what, and no
- * number of CUPTI's has to be known at a call.
+ * CUPTI gives each thread that submits work its own buffers, and each record its place in them at
+ * submission. So the order of both, thread by thread, shows which call submitted what, and calls
+ * need not read any number of CUPTI's.
  */
 #include "gpu_buffers.h"
 
@@ -16,14 +16,15 @@
 
 #include "recording.h"
 
-/* Some 1,100 kernels: those of a thread that submits few come by the flush, not by its end. */
+/* Some 1,100 kernels: records of a thread that submits few come by the flush, not when it is full.
+ */
 #define BUFFER (256u << 10)
 #define MAX_FULL 256 /* in line */
 #define MAX_FREE 32  /* the rest of the memory goes back */
 
 struct list {
   struct ci_gpu_buffer *first, *last;
-  __u32 count; /* a futex of the thread that waits for the first */
+  __u32 count; /* a futex of the thread that waits for the first buffer */
 };
 
 static int lists_taken; /* 1: a thread has them */
@@ -45,14 +46,14 @@ static struct ci_gpu_buffer* new_buffer(void) {
   return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* For the length of a few instructions. */
+/* Held for a few instructions. */
 static void lock_lists(void) {
   while (__atomic_exchange_n(&lists_taken, 1, __ATOMIC_ACQUIRE))
     ci_system(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 }
 static void unlock_lists(void) { __atomic_store_n(&lists_taken, 0, __ATOMIC_RELEASE); }
 
-/* False: there are as many as there may be. */
+/* False: the list is full. */
 static bool append(struct list* list, struct ci_gpu_buffer* buffer, __u32 most) {
   lock_lists();
   bool fits = list->count < most;
@@ -85,7 +86,7 @@ void ci_own_gpu_buffers(void) {
 /* A child has its parent's CUPTI and buffers, and nothing to do with them. */
 bool ci_owns_gpu_buffers(void) { return owner == (__u32)ci_system(SYS_getpid, 0, 0, 0, 0, 0, 0); }
 
-/* Called by the thread that asks for work. */
+/* Called by the thread that submits work. */
 void ci_give_gpu_buffer(__u8** data, size_t* size, size_t* most) {
   struct ci_gpu_buffer* buffer = take_first(&empty);
   if (!buffer) buffer = new_buffer();
@@ -128,7 +129,7 @@ void ci_wait_for_gpu_buffer(__u64 ns) {
 }
 
 void ci_reuse_gpu_buffer(struct ci_gpu_buffer* buffer) {
-  memset(buffer->data, 0, buffer->filled); /* CUPTI wants it so */
+  memset(buffer->data, 0, buffer->filled); /* CUPTI requires it */
   if (!append(&empty, buffer, MAX_FREE)) munmap(buffer, sizeof(*buffer) + BUFFER);
 }
 

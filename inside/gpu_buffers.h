@@ -16,15 +16,15 @@ struct ci_gpu_buffer {
 
 HIDDEN void ci_own_gpu_buffers(void); /* this process, and none of its children */
 HIDDEN bool ci_owns_gpu_buffers(void);
-/* What CUPTI calls for an empty one. */
+/* CUPTI calls this for an empty buffer. */
 HIDDEN void ci_give_gpu_buffer(__u8** data, size_t* size, size_t* most);
-/* Queues one that CUPTI has filled. It is returned where the queue has no room for it. */
+/* Queues a buffer that CUPTI has filled, or returns it if the queue is full. */
 HIDDEN struct ci_gpu_buffer* ci_queue_gpu_buffer(__u8* data, size_t size, size_t filled,
                                                  __u64 lost);
-/* The one that has been full for longest; null: none is. */
+/* The buffer that has been full for longest; null: there is none. */
 HIDDEN struct ci_gpu_buffer* ci_full_gpu_buffer(void);
 HIDDEN void ci_wait_for_gpu_buffer(__u64 ns);
 HIDDEN void ci_reuse_gpu_buffer(struct ci_gpu_buffer* buffer);
-HIDDEN void ci_refuse_gpu_buffers(void); /* from now on nobody wants to know what is in them */
+HIDDEN void ci_refuse_gpu_buffers(void); /* from now on their contents are not wanted */
 
 #endif

@@ -8,12 +8,12 @@
 #include "cupti.h"
 #include "recording.h"
 
-#define PATIENCE_NS 300000000ULL /* with a cudabpf that does not read, for each buffer */
+#define PATIENCE_NS 300000000ULL /* per buffer, with a cudabpf that does not read */
 
 static bool unread; /* a ring was full for long: cudabpf does not read any more */
 
-/* The place of a record. This may wait until cudabpf has read what is in the ring, but not for one
- * that does not read. */
+/* The place of a record. Waits until cudabpf has read what is in the ring, unless cudabpf does not
+ * read any more. */
 static void* place_for(struct ci_thread* thread, __u32 size, __u64* give_up) {
   const struct timespec moment = {.tv_nsec = 1000000};
   for (;;) {
@@ -48,15 +48,15 @@ static __u64 hash_of(const char* text, size_t length) {
   return hash | 1; /* 0: no name */
 }
 
-/* What stands for the kernel's name, which is sent if it has not been lately. The text is CUPTI's,
- * and may be another's tomorrow, so what it says counts, not where it is. */
+/* What stands for the kernel's name, which is sent if it was not sent lately. CUPTI owns the text
+ * and may put another one there later, so the text counts, not its address. */
 static __u64 name_of(struct ci_thread* thread, const char* text, __u64* give_up) {
   static __u64 sent[CB_NAME_SLOTS];
   if (!text) return 0;
   size_t length = strnlen(text, CB_LONG_STRING - 1);
   __u64 name = hash_of(text, length);
   __u64* slot = &sent[name % CB_NAME_SLOTS];
-  /* Another cudabpf has not heard it. */
+  /* A new cudabpf has not received it. */
   __u64 key = name ^ ((__u64)ci_process->generation << 32);
   if (__atomic_load_n(slot, __ATOMIC_RELAXED) == key) return name;
   __u32 size = (__u32)sizeof(struct cb_gpu_name) + (__u32)length + 1;
@@ -73,8 +73,9 @@ static __u64 name_of(struct ci_thread* thread, const char* text, __u64* give_up)
   return name;
 }
 
-/* CUPTI's clock is CLOCK_REALTIME once CUDA runs, and something else before. The best of several
- * readings says by how much it is ahead of the trace's, and the time that it took, how exactly. */
+/* CUPTI's clock is CLOCK_REALTIME once CUDA runs, and something else before. The quickest of
+ * several readings gives how far it is ahead of the trace's clock; its duration bounds the error.
+ */
 static __u64 ahead_of_monotonic(__u64* error) {
   const int READINGS = 16;
   __u64 best = ~0ULL, ahead = 0;

@@ -2,10 +2,10 @@
 /* The library inside a traced process: what its files share. include/cudabpf/inside.h is what it
  * shares with cudabpf.
  *
- * The law here: on a call's path there is no lock, no allocation and no system call, except where a
- * thread or a process makes its first call, or memory that the call was given has to be read that
- * is not on the thread's stack. What the program gave to a call is never dereferenced unless it is
- * known to be mapped.
+ * The law here: a call's path has no lock, no allocation and no system call, except where a thread
+ * or a process makes its first call, or where the call was given memory to read that is not on the
+ * thread's stack. What the program gave to a call is never dereferenced unless it is known to be
+ * mapped.
  */
 #ifndef CUDABPF_INSIDE_INSIDE_H
 #define CUDABPF_INSIDE_INSIDE_H
@@ -65,18 +65,19 @@ struct ci_process {
   __u32 state; /* enum ci_state */
   __u32 lock;  /* the thread that is looking for cudabpf */
   __u32 pid;
-  __u32 generation; /* what threads keep of an earlier process, a parent, has an earlier one */
+  __u32 generation; /* threads that have kept something from a parent process have an earlier one */
   struct ci_shared* shared;
   __u64 ring_size;   /* in the shared memory */
   __u32 names_epoch; /* counts the calls after which handles may be reused */
-  __u32 rings;       /* so many, from the first, can be accessed */
-  /* How often cudabpf had read when that was last looked at, and when that was news. */
+  __u32 rings;       /* this many, from the first, can be accessed */
+  /* How often cudabpf had read at the last look, and when that number last changed. */
   __u32 reads;
   __u64 reads_at;
 };
 extern HIDDEN struct ci_process* ci_process;
 
-/* What a thread finds besides is complete once this is CI_TRACED, which another may just make it.
+/* Everything else that a thread needs is complete once this is CI_TRACED; another thread may be
+ * setting it.
  */
 static inline enum ci_state ci_state(void) {
   return (enum ci_state)__atomic_load_n(&ci_process->state, __ATOMIC_ACQUIRE);
@@ -85,12 +86,12 @@ static inline enum ci_state ci_state(void) {
 /* True if the process is traced. Asks cudabpf if this is a child that has not asked. */
 HIDDEN bool ci_process_is_traced(void);
 
-/* ----- the cudabpf that reads, where nobody has started one (reader.c) */
+/* ----- the cudabpf that reads, if none was started before the program (reader.c) */
 
 /* Starts it, and waits until it is ready. `library` is the path of this library; `listener` becomes
- * the path of its socket. False: it could not be started, which has been said. */
+ * the path of its socket. False: it could not be started, which has been reported. */
 HIDDEN bool ci_start_reader(const char* library, char* listener, size_t size);
-/* Whether whatever ends this process may end the one that it has started, too. */
+/* Whether the end of this process may also end the cudabpf that it has started. */
 HIDDEN bool ci_takes_reader_along(void);
 /* Makes libcuda load this library, which has been loaded from the given path, by the program's
  * environment, unless it does so already. */
@@ -102,13 +103,13 @@ struct ci_thread {
   struct ci_ring* ring; /* null: none yet */
   __u8* data;
   __u64 size; /* of the ring: a power of two */
-  __u64 head; /* the ring's own, which nobody else writes */
+  __u64 head; /* the ring's own, which only this thread writes */
   __u64 tail; /* as it was when last looked at */
   __u64 now;  /* when its last record was made */
   __u32 generation;
   __u32 tid;
   __u64 stack_from, stack_to; /* this part of the stack is known to be mapped */
-  bool busy; /* a record is being made: a signal's handler that makes a call now loses it */
+  bool busy;                  /* a record is being made: a call by a signal's handler is lost now */
 };
 extern HIDDEN _Thread_local struct ci_thread ci_thread __attribute__((tls_model("initial-exec")));
 
@@ -120,8 +121,8 @@ HIDDEN void ci_watch_threads(void); /* once, before the first ring is taken */
 
 /* True if all of it could be read. `sp` is the stack pointer of the call that it was given to. */
 HIDDEN bool ci_read(void* to, __u64 from, __u64 size, __u64 sp);
-/* How many words from `at` on can be read, but no more than `most`, which lie on two pages at most:
- * those on the first page, if the second is not there. `sp` is the stack pointer. */
+/* How many words from `at` on can be read, at most `most`, which lie on at most two pages: if the
+ * second page is not there, those on the first. `sp` is the stack pointer. */
 HIDDEN __u64 ci_words_at(__u64 at, __u64 most, __u64 sp);
 /* The string's size with its NUL, or `size` if it is longer; 0: it could not be read. */
 HIDDEN __u32 ci_read_string(char* to, __u64 from, __u32 size);
@@ -146,13 +147,13 @@ HIDDEN void ci_patch(const struct ci_library* library, const struct ci_site* sit
 
 /* ----- operations on the driver's devices (driver.c) */
 
-/* Puts itself between libcuda and the functions by which it asks the driver, if that is recorded.
+/* Puts itself between libcuda and the functions by which it calls the driver, if that is recorded.
  */
 HIDDEN void ci_watch_imports(const struct ci_library* library);
 
-/* ----- when GPUs worked (gpu.c) */
+/* ----- when GPUs were busy (gpu.c) */
 
-/* Has it recorded from now on. `of`: enum cb_gpu_times_of. */
+/* Records that from now on. `of`: enum cb_gpu_times_of. */
 HIDDEN void ci_time_gpus(enum cb_gpu_times_of of);
 
 /* ----- the system (system.c): calls that are no cancellation points */

@@ -7,8 +7,8 @@
 #include "inside.h"
 
 #define PAGE 4096ULL
-#define STACK_PAGES 16       /* as far above the stack pointer as memory is taken for the stack */
-#define BRIDGED (256 * PAGE) /* between two parts of a stack that are looked at as one */
+#define STACK_PAGES 16       /* memory this far above the stack pointer is taken for the stack */
+#define BRIDGED (256 * PAGE) /* the largest gap between two parts of one stack */
 
 static long read_by_kernel(void* to, __u64 size, const struct iovec* from, unsigned parts) {
   struct iovec here = {to, size};
@@ -29,8 +29,8 @@ static bool is_mapped(__u64 from, __u64 to) {
 
 /* From the stack pointer's page to the end of `to`'s, is all of it mapped? What was found is
  * remembered: as long as the stack pointer is in there, what lies above it belongs to a stack in
- * use. Calls come from deep in a program and from near its main in turn, so each adds to what is
- * known, with what lies between. */
+ * use. Calls come from deep in a program and from near its main in turn, so each extends the known
+ * part, including what lies between. */
 static bool stack_reaches(__u64 sp, __u64 to) {
   struct ci_thread* thread = &ci_thread;
   __u64 known_from = thread->stack_from, known_to = thread->stack_to;

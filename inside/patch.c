@@ -91,7 +91,7 @@ static bool is_as_in_file(const struct ci_site* site, const __u8* code) {
   return true;
 }
 
-/* Stub and copy for the function at `code`. False: something is out of reach. */
+/* Stub and copy for the function at `code`. False: some address is out of reach. */
 static bool fill_block(__u8* block, struct ci_entry* entry, const struct ci_site* site,
                        __u8* code) {
   __u8* at = block;
@@ -160,7 +160,7 @@ static bool make_area(struct area* area, const struct ci_library* library, __u32
   if (blocks == MAP_FAILED) return false;
   __u64 size = up_to_page(count * sizeof(struct ci_entry));
   void* entries = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  /* A kernel that does not know MAP_FIXED_NOREPLACE takes the address for a wish. */
+  /* A kernel without MAP_FIXED_NOREPLACE treats the address as a hint. */
   if (entries == MAP_FAILED || (__u64)blocks != at) {
     munmap(blocks, area->blocks_size);
     if (entries != MAP_FAILED) munmap(entries, size);

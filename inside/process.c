@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* How a traced process comes to be one: libcuda loads this library in cuInit, it asks cudabpf what
- * to record, and patches libcuda. A child of fork asks at its first call. If nobody has started the
- * program to trace it, there is no cudabpf yet, and one is started (reader.c).
+/* How a process comes to be traced: libcuda loads this library in cuInit, the library asks cudabpf
+ * what to record, and patches libcuda. A child of fork asks at its first call. If the program was
+ * not started by a cudabpf, the library starts one (reader.c).
  */
 #include <dlfcn.h>
 #include <elf.h>
@@ -24,20 +24,20 @@
 OLD_VERSION(dlopen);
 OLD_VERSION(dlsym);
 
-#define PATIENCE_S 5 /* that the program waits for cudabpf's answer, once a process */
+#define PATIENCE_S 5 /* how long the program waits for cudabpf's answer, once per process */
 
-static struct ci_process nobody = {.state = CI_OFF}; /* until there is memory of our own */
-struct ci_process* ci_process = &nobody;
+static struct ci_process no_process = {.state = CI_OFF}; /* until we have memory of our own */
+struct ci_process* ci_process = &no_process;
 
-static __u32 generations;  /* a child goes on counting where its parent was */
+static __u32 generations;  /* a child continues its parent's count */
 static char listener[108]; /* the environment may have changed when a child asks */
 static __u32 times_of;     /* enum cb_gpu_times_of; 0: what GPUs do is not wanted */
 static __u32 starter;      /* the process that has started the cudabpf behind the listener, or 0 */
 
 static __u32 own(long number) { return (__u32)ci_system(number, 0, 0, 0, 0, 0, 0); }
 
-/* ----- one at a time. The lock is in memory that a child finds empty: whoever held it is not
- * there. */
+/* ----- one at a time. The lock is in memory that a child finds empty: the thread that held it does
+ * not exist there. */
 
 static bool lock(void) {
   __u32 tid = own(SYS_gettid);
@@ -53,7 +53,7 @@ static bool lock(void) {
 
 static void unlock(void) { __atomic_store_n(&ci_process->lock, 0, __ATOMIC_RELEASE); }
 
-/* ----- the talk with cudabpf */
+/* ----- the exchange with cudabpf */
 
 static long connect_to_listener(void) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -135,7 +135,7 @@ static void become(enum ci_state state) {
   __atomic_store_n(&ci_process->state, state, __ATOMIC_RELEASE);
 }
 
-/* It has asked, and is not traced unless the answer said so. */
+/* The process has asked, and is not traced unless the answer said so. */
 static void settle(void) {
   if (ci_state() == CI_UNKNOWN) become(CI_OFF);
 }
@@ -203,7 +203,7 @@ static void ask(long fd, enum ci_reason reason, const struct ci_library* library
   for (int i = 0; i < count; i++) ci_system(SYS_close, fds[i], 0, 0, 0, 0, 0);
 }
 
-/* Signals wait: each of a timer's would begin the patience anew. */
+/* Signals are blocked: those of a timer would restart the wait every time. */
 static void meet(enum ci_reason reason, const struct ci_library* library) {
   long file = -1;
   if (library) {
@@ -236,7 +236,7 @@ bool ci_process_is_traced(void) {
 
 /* Memory that a child finds empty. */
 static bool own_memory(void) {
-  if (ci_process != &nobody) return true;
+  if (ci_process != &no_process) return true;
   void* memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
   if (madvise(memory, 4096, MADV_WIPEONFORK) != 0) { /* Linux before 4.14 */
@@ -277,7 +277,7 @@ static int look_at(struct dl_phdr_info* info, size_t size, void* of) {
 
 int InitializeInjection(void);
 
-/* The place may have had another user, whose library is loaded after ours. */
+/* Another library may have been set to be loaded here: it is loaded after ours. */
 static void load_next(void) {
   static bool loaded;
   const char* path = getenv(CI_NEXT);
@@ -336,9 +336,9 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
   return 1;
 }
 
-/* Called when the program ends by exit(), after all that it has asked to be called then. The
- * cudabpf that it has started finishes the trace behind its back, but for where it cannot outlive
- * the program. */
+/* Called when the program ends by exit(), after all that it has registered to be called then. A
+ * cudabpf that the program has started finishes the trace after the program, unless it cannot
+ * outlive it. */
 __attribute__((destructor)) static void leave(void) {
   if (!starter || starter != own(SYS_getpid) || !ci_process->shared || !ci_takes_reader_along())
     return;
@@ -356,8 +356,8 @@ __attribute__((destructor)) static void leave(void) {
   ci_restore_signals(signals);
 }
 
-/* Whoever can set but LD_PRELOAD means the same as by CUDA_INJECTION64_PATH. Called by the linker,
- * before the program begins. */
+/* For users who can set only LD_PRELOAD: it means the same as CUDA_INJECTION64_PATH. Called by the
+ * linker, before the program begins. */
 __attribute__((constructor)) static void be_preloaded(int count, char** arguments,
                                                       char** environment) {
   (void)count, (void)arguments;

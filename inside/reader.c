@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Starts the cudabpf that reads the records, where variables alone have brought the library into a
- * program. The program must not notice: it gets no child that its wait() could see, and no signal;
- * and cudabpf gets none of its files, and none of its signals' settings.
+ * program. The program must not notice: it gets no child that its wait() could see, and no signal.
+ * cudabpf in turn gets none of the program's files, and none of its settings of signals.
  *
  * For that, a helper is cloned that ends without a signal. The helper clones the process that
- * becomes cudabpf, and ends: whose child that is then, is init. Where the program would have to
- * take init's place, the helper stays.
+ * becomes cudabpf, and ends, so that init becomes cudabpf's parent. Where the program itself would
+ * become the parent, the helper stays.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ struct reader {
   char* arguments[4];
   char* environment[MAX_VARIABLES + 1];
   int ready;         /* cudabpf writes the listener's path into this */
-  bool helper_stays; /* as long as cudabpf does, whose parent it is */
+  bool helper_stays; /* as long as cudabpf, whose parent it is */
   __u8 helper_stack[STACK] __attribute__((aligned(16)));
   __u8 stack[STACK] __attribute__((aligned(16)));
 };
@@ -109,8 +109,8 @@ static bool find_programs(struct reader* reader, const char* library) {
   return true;
 }
 
-/* The linker's variables are for the program: what it preloads is not for cudabpf, and its
- * libraries may be others than cudabpf's. Who called sudo has called the program, not cudabpf. */
+/* The linker's variables are for the program: cudabpf must not preload what the program does, and
+ * may need other libraries. A user who called sudo has called the program, not cudabpf. */
 static void choose_environment(struct reader* reader) {
   int count = 0;
   for (char** one = environ; one && *one && count < MAX_VARIABLES; one++)
@@ -142,7 +142,7 @@ static void close_from(long first) {
   for (long fd = first; fd < most; fd++) ci_system(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
-/* The program may keep its thread on some processor, and before all others. */
+/* The program may have bound its thread to one processor, or given it a high priority. */
 static void forget_priority(void) {
   struct {
     int priority;
@@ -153,7 +153,7 @@ static void forget_priority(void) {
   ci_system(SYS_sched_setaffinity, 0, sizeof(all), (long)all, 0, 0, 0);
 }
 
-/* Standard error alone stays open: until cudabpf is ready, to say why it is not. */
+/* Only standard error stays open: until cudabpf is ready, it says there why it is not. */
 static void forget_files(int ready) {
   if (ready == CI_READY_FD)
     ci_system(SYS_fcntl, ready, F_SETFD, 0, 0, 0, 0);
@@ -165,8 +165,8 @@ static void forget_files(int ready) {
   close_from(CI_READY_FD + 1);
 }
 
-/* The program's output is its own, but whoever set the variables waits for a trace. If nobody reads
- * what it says there, it must neither wait nor die. */
+/* The program's output is its own, but the user who set the variables waits for a trace. If the
+ * output has no reader, the program must neither wait nor die. */
 static void complain(const char* reason, const char* what) {
   struct pollfd error = {.fd = STDERR_FILENO, .events = POLLOUT};
   struct timespec at_once = {0};
@@ -199,7 +199,7 @@ static int help(void* of) {
   long cudabpf = clone(become_cudabpf, reader->stack + STACK, CLONE_VM | CLONE_VFORK, reader);
   if (cudabpf < 0) complain("no process can be started", "");
   if (cudabpf >= 0 && reader->helper_stays) {
-    /* It has a copy of all that the program had open. */
+    /* It has copies of all descriptors of the program. */
     close_from(0);
     ci_system(SYS_setsid, 0, 0, 0, 0, 0, 0);
     ci_system(SYS_chdir, (long)"/", 0, 0, 0, 0, 0);
@@ -211,8 +211,8 @@ static int help(void* of) {
 
 /* ----- in the program */
 
-/* Orphans become children of this process, where its wait() sees them: it is the first of a
- * container, or has asked for that. */
+/* Orphans become children of this process, and its wait() sees them: it is the first of a
+ * container, or has requested that. */
 static bool reaps_orphans(void) {
   int asked = 0;
   ci_system(SYS_prctl, PR_GET_CHILD_SUBREAPER, (long)&asked, 0, 0, 0, 0);
@@ -229,7 +229,7 @@ static bool start(struct reader* reader) {
   return helper >= 0;
 }
 
-/* False: cudabpf has ended, and said why. */
+/* False: cudabpf has ended, and has reported why. */
 static bool wait_until_ready(int fd, char* listener, size_t size) {
   struct pollfd polled = {.fd = fd, .events = POLLIN};
   struct timespec patience = {.tv_sec = PATIENCE_MS / 1000};
@@ -269,7 +269,7 @@ bool ci_start_reader(const char* library, char* listener, size_t size) {
   return ready;
 }
 
-/* The kernel ends a pid namespace with its first process: a container, with the program or at once
+/* The kernel ends a pid namespace with its first process: a container with the program, or right
  * after it. SLURM ends what a step has left behind. */
 bool ci_takes_reader_along(void) {
   const char initial[] = "pid:[4026531836]"; /* the kernel's PROC_PID_INIT_INO */

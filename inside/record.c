@@ -91,11 +91,11 @@ bool ci_enter(struct ci_frame* frame) {
   const struct ci_entry* entry = frame->entry;
   struct cb_plan plan = entry->plan;
   struct ci_thread* thread = ci_recording_thread(CI_ALL, CB_DROPPED_ENTRY);
-  /* Handles are new for those threads, too, whose calls are recorded. */
+  /* Threads whose calls are recorded must take handles for new, too. */
   if (unlikely(plan.forgets_names) && ci_state() == CI_TRACED)
     __atomic_fetch_add(&ci_process->names_epoch, 1, __ATOMIC_RELAXED);
   if (!thread) return false;
-  /* What is on the stack is arguments, or nothing: where the memory ends, so do they. */
+  /* What is on the stack is arguments, or nothing: where the memory ends, they end. */
   frame->above = ci_words_at(frame->sp + 8, entry->above, frame->sp);
   if (entry->launch && plan.handle_arg < CB_MAX_ARGS)
     send_name(thread, argument(frame, plan.handle_arg), frame->sp);
@@ -119,7 +119,7 @@ bool ci_enter(struct ci_frame* frame) {
   return !plan.entry_only;
 }
 
-/* Reads what rows say at return, as far as it can be read. Returns how many words. */
+/* Reads what rows say at return, up to the first that fails. Returns how many words. */
 static __u32 read_returned(const struct ci_frame* frame, __u64* words, __u8* flags) {
   __u32 count = 0;
   const struct cb_read* read;
@@ -142,7 +142,7 @@ void ci_leave(struct ci_frame* frame) {
   struct cb_plan plan = frame->entry->plan;
   struct ci_thread* thread = ci_recording_thread(CI_RETURNS, CB_DROPPED_RETURN);
   if (!thread) return;
-  __u64 ended = ci_now(); /* reading what it wrote takes time, too */
+  __u64 ended = ci_now(); /* reading what the call wrote takes time, too */
   struct cb_head* head =
       ci_reserve(thread, sizeof(struct cb_head) + CB_MAX_RETURNED * 8, CB_DROPPED_RETURN);
   if (!head) return;

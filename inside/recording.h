@@ -13,8 +13,8 @@ static inline __u64 ci_monotonic(void) {
   return (__u64)time.tv_sec * 1000000000ULL + (__u64)time.tv_nsec;
 }
 
-/* The time by the shared memory's clock. Nothing waits here until what came before is done, which
- * would cost more than the counter does: a time may be some 10 ns early. */
+/* The time by the shared memory's clock. Earlier instructions need not have finished, since waiting
+ * for them would cost more than the counter: a time may be some 10 ns early. */
 static inline __u64 ci_now(void) {
   if (ci_process->shared->clock == CI_TICKS) return __builtin_ia32_rdtsc();
   return ci_monotonic();
@@ -32,8 +32,8 @@ static inline struct ci_thread* ci_recording_thread(enum ci_on least, enum cb_co
   return thread;
 }
 
-/* A thread's time never goes back, whatever the processor does first; but a counter that has begun
- * anew is believed. */
+/* A thread's time never goes back, whatever the processor executes first; but a counter that has
+ * restarted is believed. */
 static inline void ci_fill_head(struct cb_head* head, struct ci_thread* thread, __u8 kind,
                                 __u64 ts) {
   const __u64 out_of_order = 1 << 16;

@@ -44,7 +44,7 @@ static void note_used(struct ci_shared* shared, __u32 rings) {
   }
 }
 
-/* Nobody has read for long: there is no cudabpf any more, to give back what threads leave. */
+/* cudabpf has not read for long: it is gone, and frees no rings that threads leave any more. */
 static bool is_unread(const struct ci_shared* shared) {
   const __u64 long_ago = 30; /* seconds */
   struct timespec now;
@@ -59,8 +59,8 @@ static bool is_unread(const struct ci_shared* shared) {
   return (__u64)now.tv_sec > at + long_ago;
 }
 
-/* Those that are accessible are the first; two threads that make the next two so at once may leave
- * one to be done again, which does no harm. */
+/* The accessible rings are the first; if two threads make the next two accessible at once, one may
+ * have to be done again, which does no harm. */
 static bool make_accessible(__u8* data, __u32 number) {
   __u32* rings = &ci_process->rings;
   if (number < __atomic_load_n(rings, __ATOMIC_ACQUIRE)) return true;

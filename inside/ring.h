@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* How a thread writes records to its ring. Nobody waits: a record that does not fit is counted. */
+/* How a thread writes records to its ring. It never waits: a record that does not fit is counted.
+ */
 #ifndef CUDABPF_INSIDE_RING_H
 #define CUDABPF_INSIDE_RING_H
 
 #include "inside.h"
 
-/* One instruction, so that a signal's handler that counts, too, spoils nothing. */
+/* One instruction, so that a signal's handler that counts as well does no harm. */
 static inline void ci_count(__u64* counter) { __asm__ volatile("incq %0" : "+m"(*counter)); }
 
 static inline __u64 ci_padded(__u64 size) { return (size + 7) & ~7ULL; }

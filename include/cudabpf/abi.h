@@ -244,15 +244,15 @@ CB_STATIC_ASSERT(sizeof(struct cb_name) == 40, "cb_name");
 CB_STATIC_ASSERT(sizeof(struct cb_process) == 720, "cb_process");
 
 /* What is read of a call beyond its argument words: rows, followed in order. Each reads memory that
- * a word of the record points to, and puts it into the record; that may be the word by which a
- * later row reads. At the first that fails, reading ends.
+ * a word of the record points to, and puts it into the record, where a later row may find a
+ * pointer. The first row that fails ends the reading.
  */
 enum cb_read_kind {
   CB_READ_NOTHING, /* the row behind the last */
   CB_READ_STRUCT,  /* at entry */
   CB_READ_ARRAY,   /* the same, but only as many words as the word `count` says */
   CB_READ_STRING,  /* at entry; the last row */
-  CB_READ_RETURN,  /* at return, if the call succeeded; a null pointer asks for nothing */
+  CB_READ_RETURN,  /* at return, if the call succeeded; for a null pointer nothing is read */
   CB_READ_ONLY,    /* at return: the rest is read only if the low half of `base` is `size` */
 };
 struct cb_read {
@@ -279,9 +279,9 @@ static inline __attribute__((always_inline)) int cb_read_fits(const struct cb_re
          read->to <= CB_ENTRY_WORDS - CB_SMALL_STRUCT / 8;
 }
 
-/* In a CUgraphNodeParams: where a conditional node's has the address of its bodies' handles, which
- * the call fills in. At return its type is read and, if it is conditional, the first body: the
- * fourth word of the record. */
+/* In the CUgraphNodeParams of a conditional node, the offset of the address of its bodies' handles,
+ * which the call fills in. At return the node's type is read and, if it is conditional, its first
+ * body: the fourth word of the record. */
 #define CB_NODE_CONDITIONAL 13
 #define CB_NODE_BODIES_AT 32
 #define CB_NODE_BODY 3
@@ -305,7 +305,7 @@ struct cb_plan {
 };
 CB_STATIC_ASSERT(sizeof(struct cb_plan) == 8, "cb_plan");
 
-/* Whose calls are recorded, besides those of the processes in `traced`. */
+/* Which processes' calls are recorded, besides those in `traced`. */
 enum cb_selection {
   CB_SELECT_LISTED,
   CB_SELECT_ALL,
@@ -326,7 +326,7 @@ enum cb_counter {
   CB_COUNTERS = 8,
 };
 
-/* Calls that are only counted, by process and function: so many on each CPU. */
+/* Calls that are only counted, by process and function, on each CPU separately. */
 struct cb_tally_key {
   __u64 began; /* the process, CLOCK_MONOTONIC: its pid may be used again */
   __u32 pid;
@@ -345,7 +345,7 @@ struct cb_tally {
 CB_STATIC_ASSERT(sizeof(struct cb_tally_key) == 16, "cb_tally_key");
 CB_STATIC_ASSERT(sizeof(struct cb_tally) == 56, "cb_tally");
 
-/* Their books, one block per CPU: begun = ended + under way + dropped. */
+/* How these calls add up, one block per CPU: begun = ended + under way + dropped. */
 enum cb_tally_counter {
   CB_TALLY_BEGUN,
   CB_TALLY_DROPPED, /* the map was full: the call is in no tally */
@@ -369,10 +369,10 @@ enum cb_tally_counter {
 #define CB_NAME_SLOTS 8192
 #define CB_NAME_EPOCHS 8192
 #define CB_NAME_SLOT(key) ((key) >> 51)
-/* `epoch` is incremented when the handles of `whose` process may be reused. */
-static inline __attribute__((always_inline)) __u64 cb_name_key(__u64 handle, __u32 whose,
+/* `epoch` is incremented when the handles of the process `pid` may be reused. */
+static inline __attribute__((always_inline)) __u64 cb_name_key(__u64 handle, __u32 pid,
                                                                __u32 epoch) {
-  return (handle * CB_HASH_FACTOR) ^ ((((__u64)whose << 32) | epoch) * 0xc2b2ae3d27d4eb4fULL);
+  return (handle * CB_HASH_FACTOR) ^ ((((__u64)pid << 32) | epoch) * 0xc2b2ae3d27d4eb4fULL);
 }
 
 #ifdef __cplusplus

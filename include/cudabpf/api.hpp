@@ -38,15 +38,15 @@ inline constexpr Api APIS[] = {
 
 constexpr const Api& api(ApiId id) { return APIS[static_cast<std::size_t>(id)]; }
 
-// By its name in libraries.def and in traces; null: this version does not know it.
+// The library with this key in libraries.def and in traces; null: unknown to this version.
 constexpr const Api* api_of_key(std::string_view key) {
   for (const Api& one : APIS)
     if (one.key == key) return &one;
   return nullptr;
 }
 
-// Whose library a file of this name is: "libcuda.so", "libcuda.so.1", "libcuda.so.580.159.04", with
-// or without a folder. Null: none of them.
+// The library that a file with this name is: "libcuda.so", "libcuda.so.1", "libcuda.so.580.159.04",
+// with or without a folder. Null: none of them.
 constexpr const Api* api_of_file(std::string_view path) {
   std::string_view name = path.substr(path.rfind('/') + 1);
   for (const Api& one : APIS)

@@ -1,4 +1,4 @@
-// Which way a copy goes whose ends are on two GPUs.
+// The direction of a copy between two GPUs.
 #pragma once
 
 #include <fmt/format.h>

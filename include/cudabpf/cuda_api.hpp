@@ -101,7 +101,7 @@ struct Argument {
   bool out;          // a pointer that the call writes through
   Struct layout;     // for in_struct
   std::int8_t word;  // the call's integer word that holds it on this architecture; -1: none
-  // A struct may lie behind a pointer in that of an earlier argument: so many bytes from its start.
+  // A struct may lie behind a pointer in an earlier argument's struct: its offset there.
   std::int8_t holder = -1;
   std::uint8_t pointer_at = 0;
 };
@@ -158,7 +158,7 @@ struct Function {
   NodeWork node;        // what the node does that it adds or changes
   MemoryEffect memory;  // besides its meaning's
   SizeRule size;
-  ApiId api;                 // whose function it is
+  ApiId api;                 // the library that exports it
   std::uint8_t stack_words;  // of its arguments, that lie on the stack on x86-64
   bool has_result;           // it returns one of its library's results
   Meaning meaning;
@@ -175,12 +175,12 @@ struct Function {
   }
   // Its return adds nothing, so `light` records only its entry.
   bool entry_is_enough() const;
-  // How often it is called, how long that takes and how often it fails is all that most want to
-  // know of it: what follows from its arguments concerns no later call.
+  // How often it is called, how long it takes and how often it fails is enough for most users: no
+  // later call depends on its arguments.
   bool tally_is_enough() const;
 };
 
-// Where an argument's struct stands among those that are read of a call, one behind the other.
+// How many words are read of the structs before an argument's own: they lie one behind the other.
 unsigned struct_words_before(const Function& function, const Argument& argument);
 
 // What calls with this type and op mean. The reference stays valid.

@@ -28,7 +28,7 @@ struct DriverDevice {
   std::string name;  // "nvidia0"
 };
 
-// What an ioctl is about, for figures and for readers who do not know the driver.
+// What an ioctl is about, for figures and for readers without knowledge of the driver.
 enum class DriverGroup : std::uint8_t {
   scheduling,  // channels put on the GPU's schedule, timeslices, preemption, runlists
   channel,     // clients, devices, address spaces, channels, engines: what a context is made of
@@ -42,7 +42,7 @@ enum class DriverGroup : std::uint8_t {
 constexpr std::size_t DRIVER_GROUPS = 8;
 std::string_view to_string(DriverGroup group);
 
-// An ioctl's name and what it asks for.
+// An ioctl's name and what it requests.
 struct IoctlDetails {
   std::uint32_t number = 0;  // the escape's, or UVM's command
   std::string_view name;     // "NV_ESC_RM_CONTROL", "UVM_FREE"; empty: the tables do not know it

@@ -78,16 +78,16 @@ struct GraphOperation {
   Dim3 grid, block;
   std::uint32_t shared = 0;
   std::optional<std::uint64_t> size;  // of a copy, a fill or an allocation
-  bool conditional = false;           // it is done any number of times
+  bool conditional = false;           // it runs any number of times
 
   bool operator==(const GraphOperation&) const = default;
 };
 
-// What a launched graph holds. Two graphs of a process that hold the same have the same number.
+// What a launched graph holds. Graphs of one process with equal contents have equal numbers.
 struct GraphContent {
   std::uint64_t number = 0;
   std::uint32_t pid = 0;
-  // What is done once a launch.
+  // Done once per launch.
   std::uint64_t nodes = 0;
   std::uint64_t kernels = 0;
   std::vector<std::pair<GraphOperation, std::uint64_t>> operations;  // and how many nodes do it
@@ -100,7 +100,7 @@ enum class GraphUnknown : std::uint8_t {
   before,        // it was made before the trace began
   lost,          // calls are missing
   not_recorded,  // some functions that make graphs are not traced, or not known
-  changed,       // by a way that is not followed
+  changed,       // in a way that cudabpf does not follow
   too_many,      // there was no room for it
 };
 
@@ -137,7 +137,7 @@ struct Call {
   const KernelName* kernel = nullptr;   // the launched kernel; null if unknown
   const GraphContent* graph = nullptr;  // what the launched graph holds
   GraphUnknown graph_unknown = GraphUnknown::none;
-  bool captured = false;         // into a graph: the GPU was not given it to do
+  bool captured = false;         // into a graph: not submitted to the GPU
   std::uint32_t ioctls = 0;      // made on this thread during the call and those inside it
   std::uint64_t ioctl_time = 0;  // the time that these ioctls took
 };
@@ -261,7 +261,7 @@ enum class Unjoined : std::uint8_t {
   no_call,       // of an operation: no call in the trace submitted it
   no_work,       // of a call: the GPU reports later work of the same stream, but none of this call
   not_reported,  // of a call: neither it nor anything later in its stream was reported
-  lost,          // of an operation: not all that its thread submitted before is known
+  lost,          // of an operation: something that its thread submitted earlier is missing
   gpu_launched,  // of an operation: started by the GPU itself, in a graph's conditional node
   count_
 };
@@ -283,7 +283,7 @@ struct GpuOperation {
   std::uint64_t duration = 0;  // there
   std::uint32_t pid = 0;
   std::optional<std::uint32_t> device;
-  std::uint32_t queue = 0;              // what is done in one queue of a process is done in order
+  std::uint32_t queue = 0;              // the operations of one queue of a process run in order
   std::optional<std::uint64_t> stream;  // as the call names it
   const KernelName* kernel = nullptr;
   Dim3 grid, block;

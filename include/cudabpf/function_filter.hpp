@@ -14,7 +14,7 @@ namespace cudabpf {
 enum class Recorded : std::uint8_t {
   no,
   tallied,   // only counted
-  silently,  // for what can be learned from its calls, which have no lines
+  silently,  // recorded to learn from its calls, which have no lines
   entry,
   whole,  // entry and return
 };
@@ -24,7 +24,7 @@ struct FunctionFilter {
   Profile profile = Profile::default_;
   std::vector<std::string> only;  // glob patterns of API or symbol names; empty: all
   std::vector<std::string> exclude;
-  std::vector<ApiId> libraries{};  // whose functions alone are traced; empty: all
+  std::vector<ApiId> libraries{};  // trace only functions of these; empty: all
   bool returns = true;
   // Only count the calls of functions for which that is enough. From inside, all are recorded.
   bool tally = false;

@@ -29,9 +29,9 @@ namespace cudabpf::abi {
 #define CI_READY_FD 3
 
 /* ----- meeting. A connection (SOCK_SEQPACKET) for each libcuda of each process, and for each child
- * that makes its first call after a fork: one ci_hello, one ci_answer, one ci_done. Who cannot ask,
- * or has got no answer or cannot take it, says ci_given_up instead of ci_done, and is not recorded.
- * Who leaves says ci_hello alone; the connection is closed when its trace is whole. */
+ * that makes its first call after a fork: one ci_hello, one ci_answer, one ci_done. A process that
+ * cannot ask, gets no answer or cannot take it sends ci_given_up instead of ci_done, and is not
+ * recorded. One that ends sends only ci_hello; its connection is closed when its trace is whole. */
 
 enum ci_reason {
   CI_LOADED = 1,  /* a libcuda has loaded the library; its file comes along */
@@ -61,8 +61,8 @@ struct ci_answer {
   __u32 traced;      /* 0: record nothing, and do not ask again */
   __u32 sites;       /* how many there are in the file that comes with this */
   __u32 gpu;         /* enum cb_gpu_times_of; 0: what GPUs do is not recorded */
-  __u64 memory_size; /* of the shared memory that comes with this, from which its rings' follows; 0:
-                        none does */
+  __u64 memory_size; /* of the shared memory that comes with this; gives its rings' size; 0: none
+                        comes */
   /* Descriptors, in this order: the shared memory, if memory_size; the sites (struct ci_site[]), if
    * any. */
 };
@@ -82,9 +82,9 @@ struct ci_done {
   __u8 outcomes[CI_MAX_SITES]; /* enum ci_outcome; `sites` of them are sent */
 };
 
-/* A function to record. Its first instruction stays where it is, because anybody's uprobe may be
- * put on it later; the jump comes behind it. What the jump covers is run from a copy, which cudabpf
- * has made up to where it will lie. */
+/* A function to record. Its first instruction stays where it is, because a uprobe may be put on it
+ * later; the jump comes behind it. The instructions that the jump covers run from a copy, which
+ * cudabpf has prepared for any address. */
 #define CI_MAX_CODE 32
 #define CI_MAX_FIXED 3
 #define CI_USUAL_ABOVE 14
@@ -95,11 +95,11 @@ struct ci_site {
   struct cb_read reads[CB_MAX_READS]; /* until CB_READ_NOTHING */
   __u8 launch;                        /* it launches a kernel, whose name is read if it is new */
   __u8 kept;                          /* length of the first instruction */
-  __u8 moved;  /* length of the whole instructions as far as the jump reaches */
-  __u8 copied; /* length of their copy, which may be longer */
-  __u8 stored; /* where the store begins that writes the jump: behind the function's first byte */
-  /* Where in the copy 32-bit displacements from RIP lie, in order; 0: there are no more. They are
-   * as if the copy lay at the function's entry: by how much it lies before that is to be added. */
+  __u8 moved;                         /* length of the whole instructions that the jump covers */
+  __u8 copied;                        /* length of their copy, which may be longer */
+  __u8 stored; /* offset of the store that writes the jump: behind the function's first byte */
+  /* Where in the copy 32-bit displacements from RIP lie, in order; 0: there are no more. They hold
+   * for a copy at the function's entry: the distance of the copy before it is to be added. */
   __u8 fix_at[CI_MAX_FIXED];
   __s32 pushed; /* by how much the first instruction lowers the stack pointer */
   __u32 above;  /* how many words above the return address are handed on: at least CI_USUAL_ABOVE */
@@ -107,8 +107,8 @@ struct ci_site {
   __u8 copy[CI_MAX_CODE]; /* `copied` of them are valid */
 };
 #define CI_JUMP 5        /* length of the jump that is written */
-#define CI_STORE 8       /* it is written by one store of so many bytes, */
-#define CI_STORE_LINE 16 /* which must not cross a line of so many */
+#define CI_STORE 8       /* the jump is written by one store of this many bytes, */
+#define CI_STORE_LINE 16 /* which must not cross a line of this many */
 
 CB_STATIC_ASSERT(sizeof(struct ci_hello) == 24, "ci_hello");
 CB_STATIC_ASSERT(sizeof(struct ci_given_up) == 24, "ci_given_up");
@@ -149,7 +149,7 @@ struct ci_ring {
   __u8 padding[56];
 };
 
-/* First entries end, then returns: a call that is under way ends in the trace, too. */
+/* Entries stop first, then returns: so a call that is under way ends in the trace, too. */
 enum ci_on {
   CI_NOTHING = 0,
   CI_RETURNS = 1,
@@ -159,7 +159,7 @@ enum ci_on {
 /* What a record's time is. */
 enum ci_clock {
   CI_MONOTONIC = 0, /* CLOCK_MONOTONIC, as in the kernel's records */
-  CI_TICKS = 1,     /* the processor's time stamp counter, of which cudabpf makes the former */
+  CI_TICKS = 1,     /* the processor's time stamp counter, which cudabpf converts */
 };
 
 struct ci_shared {
@@ -171,13 +171,13 @@ struct ci_shared {
   /* by the library: how many rings, from the first, have ever been used */
   __u32 used;
   __u32 reserved;
-  /* by the library: what threads lost that found no free ring. By atomic adds. */
+  /* by the library, by atomic adds: losses of threads that found no free ring */
   __u64 counters[CB_COUNTERS];
   __u8 padding[40];
 };
 
-/* What is recorded of the operations on the driver's devices that libcuda asks for. By cudabpf,
- * before the process has the shared memory. */
+/* Which of libcuda's operations on the driver's devices to record. By cudabpf, before the process
+ * has the shared memory. */
 struct ci_driver {
   __u32 recorded; /* 0: nothing */
   __u32 reserved;

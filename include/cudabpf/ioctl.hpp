@@ -1,4 +1,4 @@
-// Decodes what an ioctl asks of the NVIDIA driver from its bytes, by the tables of
+// Decodes what an ioctl requests of the NVIDIA driver from its bytes, by the tables of
 // include/cudabpf/driver/. Pure functions; the bytes may be anything.
 #pragma once
 

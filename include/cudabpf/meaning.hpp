@@ -1,5 +1,5 @@
-// What a call means to the GPU, as meanings.tsv has it for each type and op of calls: the questions
-// that stages ask of a call instead of comparing its type, its op or its name.
+// What a call means to the GPU, by its type and op, from meanings.tsv. Stages ask for a meaning
+// instead of comparing a call's type, op or name.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ constexpr std::string_view to_string(NodeWork work) {
   return NAMES[static_cast<std::size_t>(work)];
 }
 
-// What answers sum calls up as.
+// The total that a call is counted in, in answers.
 enum class CountedAs : std::uint8_t { none, launches, copies, waits, allocations, frees };
 
 constexpr std::string_view to_string(CountedAs what) {
@@ -84,7 +84,7 @@ struct Meaning {
   bool tally = false;       // what follows from its arguments concerns no later call
 };
 
-// What a call does with graphs, and with what is instantiated of them.
+// What a call does with graphs and executable graphs.
 enum class GraphAction : std::uint8_t {
   none,
   create,
@@ -96,8 +96,8 @@ enum class GraphAction : std::uint8_t {
   find_in_clone,  // a cloned node's handle
   get_child,      // the handle of the graph that a node holds
   instantiate,
-  update,            // what is instantiated becomes what another graph holds
-  set_exec_node,     // what a node does in what is instantiated
+  update,            // the executable graph takes over what another graph holds
+  set_exec_node,     // what a node does in the executable graph
   enable_exec_node,  // or whether it does anything
   destroy_exec,
   launch,

@@ -54,7 +54,7 @@ struct Sampling {
   bool own_pids = false;  // cudabpf is in a pid namespace of its own: NVML's pids may be others
   std::string why_not;    // no GPU is sampled
   bool switches = false;  // the driver's records of context switches are read
-  std::string switches_why_not;  // they were asked for
+  std::string switches_why_not;  // why not, if they were wanted
   bool operator==(const Sampling&) const = default;
 };
 
@@ -64,7 +64,7 @@ struct Session {
   std::string host;
   std::string linux_release;
   std::string boot_id;
-  RankVariables rank;  // of the command, or of whoever traces
+  RankVariables rank;  // of the command, or of the process that called cudabpf
   std::string arch;
   std::string driver;  // the NVIDIA kernel driver's version; empty: none loaded
   std::vector<Gpu> gpus;
@@ -130,12 +130,12 @@ struct KernelNameCounts {
   bool operator==(const KernelNameCounts&) const = default;
 };
 
-// How what the GPUs did was joined with the calls that asked for it.
+// How GPU operations were joined with the calls that issued them.
 struct GpuOperationCounts {
   std::uint64_t operations = 0;  // a launch of a graph counts as one
   std::uint64_t joined = 0;
   std::uint64_t invalid = 0;  // operations without a valid time: they have no line
-  std::uint64_t calls = 0;    // that should have made a GPU work
+  std::uint64_t calls = 0;    // that should have issued a GPU operation
   std::uint64_t answered = 0;
   std::array<std::uint64_t, UNJOINED> unjoined{};  // by Unjoined
   std::uint64_t clock_error_ns = 0;                // of the conversion to the trace's clock
@@ -167,7 +167,7 @@ class Sink {
   virtual void gpu_sample(const GpuSample& sample) = 0;
   virtual void gpu_operation(const GpuOperation& work) = 0;
   virtual void gpu_times(const GpuTimes& times) = 0;
-  // Each 0.1 s and at the end, if there are any: as Source::take_tallies() gives them.
+  // Every 0.1 s and at the end, if there are any: as Source::take_tallies() gives them.
   virtual void tallied(std::span<const Tally> tallies) = 0;
   virtual void process(const Process& process) = 0;
   virtual void library(const Library& library) = 0;  // one that appeared after begin()

@@ -22,7 +22,7 @@ namespace cudabpf {
 // Which GPU times are recorded, from CUPTI.
 enum class GpuTiming : std::uint8_t {
   none,
-  nodes,   // of each kernel, copy and fill, of those in graphs, too
+  nodes,   // of each kernel, copy and fill, also of those in graphs
   graphs,  // of each launch of a graph as a whole
 };
 
@@ -39,10 +39,10 @@ struct SourceOptions {
   std::vector<std::string> disabled_features;
   std::vector<std::string> libraries;  // given by --library
   std::string library_path;            // the traced program's LD_LIBRARY_PATH
-  // Only these processes are traced, so no other should pay; empty: not known yet.
+  // Trace only these processes, so that no other pays; empty: not known yet.
   std::vector<std::uint32_t> only_in;
-  // Whether there is no use in placing more probes: a signal has come, or the command has ended. On
-  // kernels that take one probe at a time, and slowly, all of them take up to a minute.
+  // True: placing more probes is pointless, since a signal has come or the command has ended.
+  // Kernels that take one probe at a time take up to a minute for all of them.
   std::function<bool()> give_up = [] { return false; };
 };
 
@@ -75,7 +75,7 @@ class Source {
 
   // Fills in what a trace's header says about the source.
   virtual void describe(Session& session) const = 0;
-  // From here on there is a trace, whose ts 0 is this time on CLOCK_MONOTONIC.
+  // The trace begins: its ts 0 is this time on CLOCK_MONOTONIC.
   virtual void begin(std::uint64_t begin_ns) = 0;
   // Gets ready for the reader. Processes selected before this call are already being recorded.
   virtual Result<> start(OnRecord on_record) = 0;
@@ -87,10 +87,10 @@ class Source {
   virtual News look() = 0;
   // The last news, when the trace is about to end.
   virtual News last_look() = 0;
-  // From here on nothing is recorded; records already made can still be polled.
+  // Records nothing from now on; records already made can still be polled.
   virtual void stop() = 0;
   virtual std::size_t libraries_attached() const = 0;
-  // Libraries become known as programs load them; that there is none yet says nothing.
+  // Libraries become known as programs load them, so having none yet means nothing.
   virtual bool waits_for_libraries() const = 0;
   // The capabilities that the source needs from now on. The process may give up all others.
   virtual Capabilities needs() const = 0;
@@ -100,21 +100,21 @@ class Source {
   struct Polled {
     bool much = false;        // there were many
     std::uint64_t until = 0;  // CLOCK_MONOTONIC: what was made before then has been handed over
-    // More was there than is handed over at once: the next polls go on with it.
+    // There was more than one call hands over: the next polls continue.
     bool unfinished = false;
   };
   // Hands over every waiting record, those of one thread in the order in which they were made.
   virtual Polled poll() = 0;
   // Time has run out: records that still wait count as lost.
   virtual void abandon() = 0;
-  // Losses of single processes that have come to light since the last call. `last`: nothing is
-  // polled any more, so the books of all processes are closed.
+  // Losses of single processes found since the last call. `last`: nothing is polled any more, so no
+  // process can account for more.
   virtual std::vector<LossEvent> audit(bool last) = 0;
   // The function that a record names by this number; null if there is none.
   virtual const Function* function(std::uint16_t number) const = 0;
   virtual DriverDevice device(std::uint32_t number) const = 0;
-  // What has been counted of calls that make no records: all processes that live, and once more
-  // those that have ended, which are forgotten then.
+  // The sums of calls that make no records: of all living processes and, a last time, of those that
+  // have ended.
   virtual std::vector<Tally> take_tallies() = 0;
   // How many records the thread has lost so far, as its next record would say.
   virtual std::uint32_t drops(ThreadId thread) const = 0;

@@ -14,7 +14,7 @@ struct Tally {
   std::uint64_t calls = 0;    // that have begun
   std::uint64_t time_ns = 0;  // of those that have ended, with the calls that they made themselves
   std::uint64_t failed = 0;
-  std::uint64_t bytes = 0;      // that copies were asked for, if an argument says how many
+  std::uint64_t bytes = 0;      // to be copied, if an argument says how many
   std::uint64_t ended = 0;      // of the calls
   std::uint64_t failed_at = 0;  // the last that failed: when, CLOCK_MONOTONIC,
   int error = 0;                // and with what result

@@ -1,6 +1,6 @@
-// A thread is known by its process and its own id. The id alone would do if all of them came from
-// the kernel; but a process that is recorded from inside writes its threads' ids itself, and may
-// write somebody else's.
+// A thread is known by its process and its own id. The id alone would do if all ids came from the
+// kernel; but a process recorded from inside writes its threads' ids itself, and may write those of
+// another process.
 #pragma once
 
 #include <compare>

@@ -148,12 +148,12 @@ void Capture::report_losses(bool last) {
   for (std::size_t i = 0; i < KEPT; i++) {
     auto what = static_cast<Kept>(i);
     std::uint64_t left_out = correlator_->bounds().all_left_out(what);
-    if (left_out == tables_told_[i]) continue;
+    if (left_out == tables_reported_[i]) continue;
     News news;
-    news.losses.push_back({Loss::table_full, left_out - tables_told_[i], losses_read_at_, until,
+    news.losses.push_back({Loss::table_full, left_out - tables_reported_[i], losses_read_at_, until,
                            std::string(to_string(what))});
     note(std::move(news));
-    tables_told_[i] = left_out;
+    tables_reported_[i] = left_out;
   }
   losses_read_at_ = until;
 }
@@ -175,7 +175,7 @@ bool Capture::all_ended() const {
   return processes_ == 0;
 }
 
-// Nobody who waits for a process to end may have to wait for a record that was lost, or was never
+// A caller that waits for a process to end must not wait for a record that was lost, or was never
 // made because the process ended just before it was selected.
 void Capture::forget_processes() {
   if (read_until_ < ended_looked_at_) return;  // the record may be among those not read yet
@@ -200,9 +200,9 @@ Source::Polled Capture::drain() {
   return polled;
 }
 
-// First what was being read when tracing ended, then what has been made since. Whoever ends a trace
-// need not wait for a process that keeps a gigabyte of records in its rings. What counts is the
-// time in which this thread ran, so that on a busy machine no more is lost.
+// First what was being read when tracing ended, then what has been made since. Ending a trace need
+// not wait for a process that keeps a gigabyte of records in its rings. The limit is on the time in
+// which this thread ran, so that a busy machine loses no more.
 void Capture::drain_to_the_end() {
   constexpr std::uint64_t PATIENCE_NS = 500'000'000;
   std::uint64_t give_up = now_ns(CLOCK_THREAD_CPUTIME_ID) + PATIENCE_NS;
@@ -218,7 +218,7 @@ void Capture::drain_to_the_end() {
 }
 
 void Capture::read_loop() {
-  // To look into /proc; and to read what was counted, which some kernels leave to the privileged.
+  // For looking into /proc, and for reading counts, which some kernels leave to the privileged.
   privileges::keep_only(filter_.tally ? Capabilities{CAP_SYS_PTRACE, CAP_BPF}
                                       : Capabilities{CAP_SYS_PTRACE});
   std::uint64_t watchful_until = now() + WATCHFUL_NS;  // a command is about to begin

@@ -1,5 +1,5 @@
 // One capture, from the first record to the last: its own thread takes records from a source, has
-// them correlated, and keeps the books.
+// them correlated, and keeps all counts.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ class Capture {
   // Fills in what is known about the capture and its source. Now is the trace's ts 0.
   void describe(Session& session);
 
-  // Writes the header and starts the reader. From here on events reach `sink`, on the reader's
+  // Writes the header and starts the reader. From now on events reach `sink`, on the reader's
   // thread. Processes selected earlier are already traced: their records are waiting.
   Result<> start(Sink& sink, const Session& session);
 
@@ -44,7 +44,7 @@ class Capture {
   // fraction of a second.
   void look() { note(source_->look()); }
 
-  // What has been learned beside the source, such as how busy the GPUs are. From any thread,
+  // News that comes from elsewhere than the source, such as how busy the GPUs are. From any thread,
   // between start() and stop().
   void note(News news);
 
@@ -97,8 +97,8 @@ class Capture {
   // Processes that have ended without a record that says so, as of this time on CLOCK_MONOTONIC.
   std::vector<std::uint32_t> ended_unseen_;
   std::uint64_t ended_looked_at_ = 0;
-  Source::Losses losses_{};                        // reported so far
-  std::array<std::uint64_t, KEPT> tables_told_{};  // left out of each, as reported so far
+  Source::Losses losses_{};                            // reported so far
+  std::array<std::uint64_t, KEPT> tables_reported_{};  // left out of each, as reported so far
   std::uint64_t losses_read_at_ = 0;
 
   // From other threads to the reader, which alone may use the sink.

@@ -21,7 +21,7 @@ struct Wanted {
   const char* module;
   abi::cb_driver_op op;
   Need need;
-  std::vector<std::string> names;  // they changed between versions: the first that exists counts
+  std::vector<std::string> names;  // they changed between versions: the first found is used
 };
 
 // Up to 535 a front end came first, for nvidia-modeset too; since 545 nvidia.c implements the

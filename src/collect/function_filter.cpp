@@ -28,7 +28,7 @@ bool FunctionFilter::selects(const Function& function) const {
     return glob_match_any(patterns, function.name) || glob_match_any(patterns, function.symbol);
   };
   if (matches(exclude)) return false;
-  // A function asked for by name is traced whatever the profile.
+  // A function that the user names is traced whatever the profile.
   if (!only.empty()) return matches(only);
   return function.profile <= profile;
 }

@@ -14,8 +14,8 @@
 namespace cudabpf {
 
 // A function's number is its index in the table; beyond the table, each unknown symbol gets the
-// next number, as far as 16 bits go. The thread that attaches adds symbols, and the one that reads
-// the ring looks them up.
+// next number, until 16 bits are used up. The thread that attaches adds symbols, and the thread
+// that reads the ring looks them up.
 class FunctionNumbers {
  public:
   struct Numbered {

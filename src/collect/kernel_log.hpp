@@ -12,8 +12,8 @@
 
 namespace cudabpf {
 
-// What a record of it says of a GPU's error: "6,1234,5678901,-;text\n", then lines that begin with
-// a blank. Pure.
+// What a record says of a GPU's error: "6,1234,5678901,-;text\n", then lines that begin with a
+// blank. Pure.
 std::optional<GpuError> error_in_record(std::string_view record);
 
 class KernelLog {

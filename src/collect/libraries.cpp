@@ -106,7 +106,7 @@ std::string folders_ahead(const Procfs& procfs, pid_t pid, std::string_view know
 }
 
 std::vector<LibraryFile> find_ahead(const Procfs& procfs, pid_t pid, std::string_view wanted) {
-  // Whoever wrote the variable chose how many folders it has.
+  // The variable may name any number of folders.
   constexpr std::size_t MAX_FOLDERS = 128;
   std::vector<LibraryFile> files;
   std::vector<std::string> folders = folders_of(wanted);

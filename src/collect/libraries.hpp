@@ -23,7 +23,7 @@ struct LibraryFile {
   Fd fd;
   FileId id;
   std::string path;
-  const Api* api;      // whose library it is, if it is one
+  const Api* api;      // the library that it is, if it is one
   bool named = false;  // by the user, so it is one whatever its name
 };
 
@@ -36,13 +36,13 @@ struct MappedLibrary {
   std::uint64_t device = 0;  // as the kernel reports it for mappings: see FileId
   std::uint64_t inode = 0;
   std::string path;          // as the process's own mount namespace names it
-  const Api* api = nullptr;  // whose library it is, by its name
+  const Api* api = nullptr;  // the library that it is, by its name
 };
 
 // Opens a path as this process sees it.
 std::optional<LibraryFile> open_library(const std::string& path, const std::string& shown_as,
                                         const Api& api);
-// A file that the user named: the library that it is by its name, else the driver's.
+// A file that the user named: the library that its name says, else the driver's.
 std::optional<LibraryFile> open_named(const std::string& path);
 
 // Opens the very file that a process has mapped, whatever became of its name.
@@ -56,7 +56,7 @@ std::vector<LibraryFile> find_on_paths(std::string_view library_path);
 // LD_LIBRARY_PATH, unless that is `known`, and of its Python's packages. As LD_LIBRARY_PATH has
 // them; empty: nowhere.
 std::string folders_ahead(const Procfs& procfs, pid_t pid, std::string_view known);
-// Those that are there, before the process looks for them.
+// The libraries in these folders, before the process looks for them.
 std::vector<LibraryFile> find_ahead(const Procfs& procfs, pid_t pid, std::string_view wanted);
 
 // Copies mapped by any of `pids`: each mapping, and each file once.

@@ -23,7 +23,7 @@ elf::Wanted contents_wanted(const Api& api);
 bool belongs_to(const Api& api, std::string_view name);
 
 // Why a file is not accepted as the API's library; empty if it is. Any process may give any library
-// the name libcuda.so.1, by a mount that only it sees, but probes affect everyone who uses the
+// the name libcuda.so.1, by a mount that only it sees, but probes affect all processes that use the
 // file. So a file that was found must itself say that it is one; one that the user named need not.
 std::string why_refused(const Api& api, const elf::Contents& contents, bool named);
 
@@ -34,16 +34,16 @@ struct PlannedProbe : Plan {
   bool tallied;  // its calls are only counted
 };
 
-// What `library` says then.
+// What `library` says if nothing is selected.
 inline constexpr std::string_view SELECTS_NOTHING =
     "the profile and patterns select none of its functions";
 
-// What the user has got wrong: a file that --library names, or functions that there are none of.
+// The user's mistake: a file that --library names, or functions that do not exist.
 Error no_such_library(const std::string& path);
 Error nothing_selected(const FunctionFilter& filter);
 
-// One probe for each address of the functions that `filter` selects. Notes in `library` how many
-// there are, or why there are none.
+// One probe for each address of the functions that `filter` selects. Notes in `library` their
+// number, or why there are none.
 std::vector<PlannedProbe> plan_probes(const Api& api, const elf::Contents& contents, bool named,
                                       const FunctionFilter& filter, FunctionNumbers& numbers,
                                       Library& library);

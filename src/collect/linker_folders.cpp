@@ -23,7 +23,7 @@ constexpr const char* DEFAULT_FOLDERS[] = {
     "/run/opengl-driver/lib",
 };
 
-// What a file of the linker's says, and those that it includes, whose paths begin in `folder`.
+// Reads a file of the linker's, and the files that it includes, whose paths begin in `folder`.
 void read_config(const std::string& file, const std::string& folder,
                  std::vector<std::string>& folders, int depth) {
   if (depth > 4) return;

@@ -43,7 +43,7 @@ void read_record(std::span<const std::byte> record, MappingsRead& read) {
   if (mapped.header.type != PERF_RECORD_MMAP2) return;
   const char* name = reinterpret_cast<const char*>(record.data()) + sizeof(mapped);
   std::string_view path(name, strnlen(name, record.size() - sizeof(mapped) - sizeof(Time)));
-  // A path that was too long, or that the kernel had no memory for.
+  // A path that was too long, or for which the kernel had no memory.
   if (path == "//toolong" || path == "//enomem") read.unnamed++;
   constexpr std::string_view DELETED = " (deleted)";
   if (path.ends_with(DELETED)) path.remove_suffix(DELETED.size());

@@ -1,5 +1,5 @@
-// Reads mappings from perf's records. Pure: the bytes come from the kernel, but anybody may have
-// chosen the names in them.
+// Reads mappings from perf's records. Pure: the bytes come from the kernel, but any process may
+// have chosen the names in them.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace cudabpf {
 
 // What was read from a perf buffer.
 struct MappingsRead {
-  std::vector<MappedLibrary> libraries;  // mapped files that are named as libraries that are traced
+  std::vector<MappedLibrary> libraries;  // mapped files with names of traced libraries
   std::vector<std::uint32_t> begun;      // processes whose program is being loaded: they map a libc
   std::uint64_t unnamed = 0;             // records that do not say what they map
 };

@@ -69,8 +69,8 @@ std::uint32_t MergedSource::drops_of_both(ThreadId thread, From from, std::uint3
   return known->second[0] + known->second[1];
 }
 
-// The process that has most entries loses all: its threads then seem to have lost more, or less,
-// and whatever calls of them are open count as lost.
+// Drops all entries of the process with most: its threads then seem to have lost more, or less, and
+// their open calls count as lost.
 void MergedSource::make_room_for_drops() {
   std::uint32_t largest = 0;
   std::size_t most = 0;
@@ -122,8 +122,8 @@ void MergedSource::hand_over_until(std::uint64_t until) {
   for (const auto& [of, lane] : lanes_) kept_ += lane.size();
 }
 
-// What both sources have reported to its end is handed over. A record that a thread made later may
-// be there without those that came before it at the other source, so it waits.
+// Hands over what both sources have completely reported. A later record of a thread may be there
+// before earlier ones of the other source, so it waits.
 Source::Polled MergedSource::poll() {
   constexpr auto FOREVER = std::numeric_limits<std::uint64_t>::max();
   bool full = kept_ >= MAX_KEPT, calls_behind = calls_polled_.until <= others_polled_.until;

@@ -73,17 +73,17 @@ class MergedSource final : public Source {
     std::vector<std::byte> bytes_;  // each record behind its size, at a multiple of 8
     std::size_t at_ = 0;            // of the first one's size
   };
-  // Interrupts have the CPU for a thread, in process 0.
+  // For interrupts, the CPU takes the place of the thread, in process 0.
   struct LaneOf {
     ThreadId thread;
     From from = From::calls;
     auto operator<=>(const LaneOf&) const = default;  // NOLINT(modernize-use-nullptr): see ThreadId
   };
 
-  // Records that wait for those of the other source take no more than this, beside what one poll
-  // brings: then only the source is asked that is behind.
+  // Records that wait for those of the other source take no more than this, besides what one poll
+  // brings: beyond it, only the source that is behind is polled.
   static constexpr std::size_t MAX_KEPT = std::size_t{64} << 20;
-  // Threads that have lost some, of which it is kept how many.
+  // Threads with losses whose number is kept.
   static constexpr std::size_t MAX_DROPS = 1 << 16;
 
   void keep(From from, std::span<const std::byte> record);
@@ -98,8 +98,8 @@ class MergedSource final : public Source {
   std::map<LaneOf, Lane> lanes_;
   std::size_t kept_ = 0;                 // bytes, in all lanes
   Polled calls_polled_, others_polled_;  // what the last polls said
-  // How many records a thread had lost, according to the last record from each source; of those
-  // that have lost any.
+  // How many records a thread had lost, according to the last record from each source; only of
+  // threads with losses.
   std::map<ThreadId, std::array<std::uint32_t, 2>> drops_;
   std::atomic<bool> stopped_{false};
 };

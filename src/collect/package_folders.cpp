@@ -38,10 +38,10 @@ std::vector<std::string> package_folders(const ProcessIdentity& process,
         std::find(prefixes.begin(), prefixes.end(), prefix) == prefixes.end())
       prefixes.push_back(std::move(prefix));
   };
-  // An environment's Python is a link to another's, and its packages are beside the link, which may
-  // have been found by PATH.
+  // An environment's Python is a link to another's, and its packages are beside the link, which
+  // PATH may have led to.
   if (!process.args.empty()) add(prefix_of(process.args[0]));
-  constexpr std::size_t MAX_PREFIXES = 16;  // whoever set PATH chose how many it has
+  constexpr std::size_t MAX_PREFIXES = 16;  // PATH may name any number
   for (const std::string& folder : folders_of(value_in(environment, "PATH")))
     if (folder.ends_with("/bin") && prefixes.size() < MAX_PREFIXES) add(prefix_of(folder + "/"));
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) add(value_in(environment, name));

@@ -9,8 +9,8 @@
 
 namespace cudabpf {
 
-// Below the packages of whichever environments a process's Python may use, as the process names
-// them; they need not be there. None: it runs no Python.
+// Below the packages of every environment that a process's Python may use, as the process names
+// them; they need not exist. None: it runs no Python.
 std::vector<std::string> package_folders(const ProcessIdentity& process,
                                          const std::vector<std::string>& environment);
 

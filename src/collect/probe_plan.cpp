@@ -82,7 +82,7 @@ class Reads {
   std::vector<abi::cb_read> reads_;
 };
 
-// The argument that says alone how many bytes a copy copies.
+// Names the argument that alone says how many bytes a copy copies.
 void name_size(const Function& function, abi::cb_plan& plan) {
   const SizeRule& rule = function.size;
   if (!function.copies() || rule.kind != SizeRule::Kind::product || rule.times >= 0 ||

@@ -47,7 +47,7 @@ void CallPairing::entered(const Record& record, const Function& function) {
     bounds_.left_out(Kept::open_calls, stack.depth());
     give_up(stack, thread);
   }
-  // The calls that it passes may never be seen to return, and their results stay unknown.
+  // The calls that it passes may never be seen to return, so their results stay unknown.
   if (stack.pass(head.sp)) learners_.calls_lost(head.pid);
   open_calls_++;
   Frame& frame = stack.push(head.sp, head.drops, function);
@@ -74,7 +74,7 @@ void CallPairing::returned(const Record& record, const Function& function) {
   for (; above > 0; above--) end_top(stack, thread, Ending::return_lost);
   if (head.flags & abi::CB_OUT_LOST) {
     outs_missed_++;
-    learners_.calls_lost(head.pid);  // practically so, since nobody knows what it returned
+    learners_.calls_lost(head.pid);  // practically so, since it is not known what it returned
   }
   if (nothing_lost_between(stack.top().drops, head.drops)) {
     stack.top_returned();

@@ -42,7 +42,7 @@ class CallPairing {
   void returned(const Record& record, const Function& function);
   void thread_exited(const abi::cb_head& head);
   // Ends the calls that are still open, as unfinished: those of a process that has ended, whose
-  // last thread had lost so many records, or all.
+  // last thread had lost `drops` records, or all.
   struct LastThread {
     std::uint32_t tid = 0, drops = 0;
   };

@@ -67,7 +67,7 @@ const Function* Correlator::function_of(const Record& record) {
   return function;
 }
 
-// An operation that began is seen to its end.
+// An operation whose begin was seen is followed to its end.
 void Correlator::on_driver(const Record& record) {
   const abi::cb_head& head = *record.head;
   if (head.kind != abi::CB_DRIVER_RETURN && trace_.is_over_at(head.ts)) return;

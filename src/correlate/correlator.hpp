@@ -48,8 +48,8 @@ class Correlator {
   // From now on probes go away one after the other, so only a part of what begins later is seen and
   // the trace leaves all of it out. May be called while another thread handles records.
   void stop_at(std::uint64_t monotonic_ns) { trace_.stop_at(monotonic_ns); }
-  // Joins what GPUs did with the calls that asked for it. All records that were made before this
-  // time on CLOCK_MONOTONIC have been handed over.
+  // Joins GPU operations with their issuing calls. All records that were made before this time on
+  // CLOCK_MONOTONIC have been handed over.
   void settle_gpu_operations(std::uint64_t read_until) {
     learners_.gpu_operations.settle(read_until);
   }

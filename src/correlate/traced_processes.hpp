@@ -1,5 +1,5 @@
-// Who the traced processes are. The kernel side says when they start, fork, exec and exit; /proc
-// says more while a process lives.
+// The traced processes. The kernel side reports when they start, fork, exec and exit; /proc has
+// more while a process lives.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ class TracedProcesses {
   void on_record(const Record& record, std::uint64_t ts);
   // Is there nothing new in this record? Two threads may report the same start or exit.
   bool is_repeated(const Record& record) const;
-  // A process is traced from now on that the kernel side will not announce.
+  // From now on a process is traced that the kernel side will not announce.
   void announce(std::uint32_t pid, std::uint64_t ts);
   bool known(std::uint32_t pid) const { return known_.contains(pid); }
   std::size_t alive() const { return known_.size(); }
-  std::uint64_t begun() const { return begun_; }  // all of them, or traced from some moment on
+  std::uint64_t begun() const { return begun_; }  // those traced from some moment on, too
   std::vector<std::uint32_t> pids() const;
   // The process's exit was not reported.
   void forget(std::uint32_t pid) { known_.erase(pid); }

@@ -31,7 +31,7 @@ std::optional<std::uint64_t> word_of(const Argument& argument, Words words) {
   return word;
 }
 
-// The caller passed a null out-pointer, so it asked for nothing.
+// The caller passed a null out-pointer, so it wanted no value.
 bool was_null(const Argument& argument, Words words) {
   return word_at(argument, words) == std::uint64_t{0};
 }

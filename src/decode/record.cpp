@@ -10,7 +10,7 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-// No clock comes to it in 292 years, and two times that are no later have a sum.
+// No clock reaches this in 292 years, and the sum of two times up to it does not overflow.
 constexpr std::uint64_t LATEST = std::numeric_limits<std::int64_t>::max();
 
 // A string as bpf_probe_read_user_str leaves it: `bytes` counts its NUL.

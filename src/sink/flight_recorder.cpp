@@ -22,7 +22,7 @@ namespace cudabpf {
 namespace {
 
 constexpr const char *ASKED = "asked", *ERROR = "error";
-// What is kept goes in so many parts, and a little more than wanted is kept: a part at most.
+// The kept time is divided into this many parts; up to one part more than wanted is kept.
 constexpr std::uint64_t PARTS = 16, SHORTEST_PART_NS = 250'000'000;
 
 JsonlOptions in_parts(const FlightRecorder::Options& options) {
@@ -38,7 +38,7 @@ bool is_failure(const Call& call) {
   return !is_usual(call.function->name, call.function->result_name(call.result));
 }
 
-// Whoever ends a process by these wants just that.
+// A process that is ended by one of these signals was ended on purpose.
 bool is_crash(const Process& process) {
   constexpr std::array WANTED{SIGINT, SIGTERM, SIGHUP, SIGPIPE};
   return process.op == Process::Op::exit && process.signal &&
@@ -50,7 +50,7 @@ bool is_regular_file(const std::string& path) {
   return ::lstat(path.c_str(), &there) == 0 && S_ISREG(there.st_mode);
 }
 
-// A file that was not there.
+// A file that did not exist.
 Result<std::pair<TraceFile, std::string>> new_file(const std::string& wanted) {
   for (unsigned number = 1;; number++) {
     std::string path = numbered_path(wanted, number);
@@ -60,11 +60,11 @@ Result<std::pair<TraceFile, std::string>> new_file(const std::string& wanted) {
   }
 }
 
-// Writes all of it; false: errno says why not.
+// Writes everything; false: errno says why not.
 bool put_into(TraceFile& file, KeptTrace& kept) {
   for (auto& frame : kept.frames) {
     if (!file.append_whole(*frame)) return false;
-    frame.reset();  // it may have been dropped meanwhile: then its memory is free
+    frame.reset();  // its part may have been dropped meanwhile: then its memory is free
   }
   FileEnd end;
   end.part.since = kept.since;
@@ -140,14 +140,14 @@ void FlightRecorder::flush() {
   lines_.turn_over(std::move(because));
 }
 
-// Why a dump is to be written now, which is then taken for granted; empty: it is not.
+// Why a dump is to be written now, which is then counted as done; empty: it is not.
 std::string FlightRecorder::wanted_because(bool at_the_end) {
-  bool after_error = error_ns_ && !error_told_ &&
+  bool after_error = error_ns_ && !error_dumped_ &&
                      (at_the_end || now_ns(CLOCK_MONOTONIC) - error_ns_ >= options_.after_error_ns);
-  // What was done before the question is all read by the next time.
+  // By the next call, everything done before the request has been read.
   bool asked = std::exchange(noticed_, asked_.exchange(false));
   if (at_the_end) asked |= std::exchange(noticed_, false);
-  error_told_ |= after_error;
+  error_dumped_ |= after_error;
   return after_error ? ERROR : asked ? ASKED : "";
 }
 
@@ -191,7 +191,7 @@ void FlightRecorder::write_all() {
   }
 }
 
-// Writes a file that has all of it, or leaves none.
+// Writes a complete file, or leaves none.
 Result<FlightRecorder::Dump> FlightRecorder::write(KeptTrace kept) const {
   std::string wanted = options_.path();
   if (options_.own_choice) TRY(make_parent_folder(wanted));

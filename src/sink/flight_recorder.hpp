@@ -1,5 +1,5 @@
-// Keeps what happened last in memory, and writes it as a trace when somebody asks for it, or when
-// something has gone wrong: `cudabpf top --keep-last`.
+// Keeps what happened last in memory, and writes it as a trace on request, or when something has
+// gone wrong: `cudabpf top --keep-last`.
 #pragma once
 
 #include <atomic>
@@ -27,9 +27,9 @@ class FlightRecorder : public Sink {
     std::uint64_t keep_ns = 30'000'000'000;
     std::uint64_t most_bytes = 256 << 20;  // that the kept lines take, compressed
     bool on_error = false;                 // the first error makes a dump
-    // So long after it, so that what follows is in it.
+    // How long after the error, so that the dump has what follows.
     std::uint64_t after_error_ns = 1'000'000'000;
-    // What the next dump is called. Where there is a file, a number is put in: none is replaced.
+    // The path of the next dump. If it exists, a number is inserted: no file is replaced.
     std::function<std::string()> path;
     bool own_choice = false;  // cudabpf chose the path: it creates the folder
   };
@@ -37,19 +37,19 @@ class FlightRecorder : public Sink {
     std::string path;
     std::string because;           // `asked` or `error`
     std::uint64_t since_ns = 0;    // when it begins, since recording began
-    std::uint64_t covered_ns = 0;  // and how much time is in it
+    std::uint64_t covered_ns = 0;  // and how much time it covers
     bool cut = false;              // there was no room to keep more
     std::uint64_t events = 0, bytes = 0;
   };
-  // What became of a dump. On a thread of the recorder's.
+  // Reports a dump or its failure. Called on one of the recorder's threads.
   using OnDump = std::function<void(const Result<Dump>& dump)>;
 
-  // Fails if the path is one at which no dump could be written.
+  // Fails if no dump could be written at the path.
   static Result<std::unique_ptr<FlightRecorder>> open(Options options, OnDump on_dump);
   ~FlightRecorder() override;
 
-  // Asks for a dump, from any thread, without waiting for it. Those who ask while one is being
-  // written all get the next one.
+  // Requests a dump, from any thread, without waiting for it. All requests that come while one is
+  // being written get the next one.
   void write_soon() { asked_ = true; }
 
   void begin(const Session& session) override;
@@ -80,17 +80,17 @@ class FlightRecorder : public Sink {
   KeptParts parts_;
   JsonlSink lines_;
 
-  // When the first error came, on CLOCK_MONOTONIC; 0: there was none. Once its dump is on its way,
-  // there is nothing to wait for.
+  // When the first error came, on CLOCK_MONOTONIC; 0: there was none. Nothing more waits for it
+  // once its dump is on its way.
   std::uint64_t error_ns_ = 0;
-  bool error_told_ = false;
+  bool error_dumped_ = false;
   std::atomic<bool> asked_{false};
   bool noticed_ = false;
   std::atomic<bool> writing_{false};  // a dump is on its way
 
   std::mutex mutex_;
   std::condition_variable came_;
-  std::deque<KeptTrace> to_write_;  // one, and another at the end
+  std::deque<KeptTrace> to_write_;  // one, and another one at the end
   bool stopping_ = false;
   std::thread writer_;
 };

@@ -33,14 +33,14 @@ std::string LiveSink::name_of(std::uint32_t pid) const {
   return fmt::format("{}/{}", name == names_.end() ? "?" : name->second, pid);
 }
 
-void LiveSink::add(std::uint64_t ts, std::string_view who, std::string_view what) {
+void LiveSink::add(std::uint64_t ts, std::string_view process, std::string_view what) {
   if (lines_ == LINES_A_FLUSH) {
     left_out_++;
     return;
   }
   lines_++;
   pending_ += fmt::format("{:>5}.{:06}  {:<22}  {}\n", ts / 1'000'000'000, ts / 1000 % 1'000'000,
-                          printable(who), printable(what));
+                          printable(process), printable(what));
 }
 
 void LiveSink::call(const Call& call) {

@@ -33,13 +33,13 @@ class LiveSink : public Sink {
   void end(const Totals&) override { hand_over(true); }
 
  private:
-  void add(std::uint64_t ts, std::string_view who, std::string_view what);
+  void add(std::uint64_t ts, std::string_view process, std::string_view what);
   void hand_over(bool last);
   std::string name_of(std::uint32_t pid) const;  // "python/4242"
 
   Write write_;
   std::string pending_;
-  // The trace must not wait for a terminal, nor may more be shown than a person can read. Lines
+  // The trace must not wait for a terminal, and only as much is shown as a person can read. Lines
   // left out before and after the pending ones are counted.
   std::size_t lines_ = 0;
   std::size_t left_out_before_ = 0, left_out_ = 0;

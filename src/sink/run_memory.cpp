@@ -71,8 +71,8 @@ void RunMemory::context(const Call& call) {
     live_.context_gone(call.pid, gone, call.ts + call.duration);
 }
 
-// Whatever happens to a process, it has no CUDA state then: it begins, perhaps with the pid of
-// another, runs another program, or ends.
+// After any event of a process, it has no CUDA state: it begins, perhaps with an earlier one's pid,
+// runs another program, or ends.
 void RunMemory::process(const Process& process) {
   live_.process_gone(process.pid, process.ts);
   contexts_.process_gone(process.pid);

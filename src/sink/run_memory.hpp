@@ -18,13 +18,13 @@ class RunMemory : private LiveMemory::Listener {
 
   // All calls of all processes were seen: they began while tracing.
   void all_seen() { all_seen_ = true; }
-  // All calls of this one were, so it holds nothing else.
+  // All calls of this process were seen, so it holds nothing else.
   bool sees_all(std::uint32_t pid) const { return all_seen_ || begun_.contains(pid); }
   void call(const Call& call);
   void process(const Process& process);
 
   const MemoryByKind& figures() const { return figures_; }
-  // Bytes but for host memory, by device, as far as that is known.
+  // Bytes, without host memory, by device if it is known.
   struct OfDevice {
     std::uint64_t held = 0, peak = 0;
   };
@@ -43,7 +43,7 @@ class RunMemory : private LiveMemory::Listener {
   LiveMemory live_{*this};
   CurrentContexts contexts_;
   MemoryByKind figures_{};
-  std::map<std::uint32_t, OfDevice> devices_;  // NO_DEVICE: of any, if it is not known which
+  std::map<std::uint32_t, OfDevice> devices_;  // NO_DEVICE: bytes whose device is not known
   HashSet<std::uint32_t> begun_;               // processes that were seen to begin
   bool all_seen_ = false;
 };

@@ -31,7 +31,7 @@ std::string shell_word(const std::string& path) {
   return word + "'";
 }
 
-// Each part of the page after an empty line, as tables are.
+// Each part of the page begins after an empty line, as tables do.
 void begin(Page& page, std::string_view name) {
   page.blank();
   page.heading(name);

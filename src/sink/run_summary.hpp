@@ -1,4 +1,4 @@
-// What a run says at its end.
+// What a run reports at its end.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,13 @@ namespace cudabpf {
 
 struct RunEnd {
   Totals totals;
-  std::optional<TraceWritten> written;  // none: nobody wanted a trace
+  std::optional<TraceWritten> written;  // none: no trace was wanted
   std::uint64_t libraries = 0;          // copies of libcuda that were probed
   bool inside = false;                  // calls are recorded inside the processes
-  // What `cudabpf summary` says of the trace; empty: it was not read, being too large, say.
+  // The answer of `cudabpf summary` for the trace; empty: the trace was not read, e.g. being too
+  // large.
   std::string answer;
-  double compresses = 0;  // by how much -o FILE.zst would be smaller; 0: that was not tried
+  double compresses = 0;  // how many times smaller -o FILE.zst would be; 0: that was not tried
 };
 
 std::string render_summary(const RunEnd& end, const Terminal& terminal);

@@ -17,7 +17,7 @@ void Warnings::gpu_times(const GpuTimes& times) {
     log::warning("process {} has no GPU times: {}", times.pid, times.why_not);
 }
 
-// Those that no figure counts stand in the trace, and at the end of every answer.
+// Libraries that no figure counts are in the trace, and at the end of every answer.
 void Warnings::library(const Library& library) {
   constexpr std::size_t SHOWN = 3;
   std::size_t counted = 0;

@@ -1,5 +1,5 @@
-// Says at once what is not recorded though it was asked for, as soon as a process has said so: a
-// trace that lacks it may take hours to make.
+// Warns at once if something is not recorded although it was wanted, as soon as a process has
+// reported it: a trace that lacks it may take hours to make.
 #pragma once
 
 #include <set>

@@ -66,7 +66,7 @@ std::uint64_t CurrentContexts::destroyed_by(OfProcess& process, const ContextCal
   }
 }
 
-// A new one by that handle, which another may have had.
+// A new context with that handle, which another may have had before.
 void CurrentContexts::made(OfProcess& process, std::uint64_t context) {
   destroyed_ -= process.destroyed.erase(context);
   attached_ -= process.attached.erase(context);
@@ -75,7 +75,7 @@ void CurrentContexts::made(OfProcess& process, std::uint64_t context) {
 std::uint64_t CurrentContexts::detach(OfProcess& process, const ContextCall& call) {
   auto attached = process.attached.find(call.context);
   if (attached == process.attached.end()) {
-    // Nobody says whether it goes from the thread's stack, too.
+    // It is not documented whether it also goes from the thread's stack.
     stack(process, call.tid).clear();
     return call.context;
   }
@@ -131,7 +131,7 @@ CurrentContexts::Stack& CurrentContexts::stack(OfProcess& process, std::uint32_t
 
 void CurrentContexts::push(OfProcess& process, std::uint32_t tid, std::uint64_t context) {
   if (!context) return;
-  destroyed_ -= process.destroyed.erase(context);  // a new context by that handle
+  destroyed_ -= process.destroyed.erase(context);  // it is a new context with that handle
   Stack& stack = this->stack(process, tid);
   if (stack.size() == max_depth_) stack.erase(stack.begin());
   stack.push_back(context);

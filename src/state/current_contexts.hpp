@@ -1,4 +1,4 @@
-// Which context is current on each thread, and which ones calls destroy, as far as calls show.
+// Which context is current on each thread, and which ones calls destroy, as calls show.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace cudabpf {
 
-// A call that succeeded of a function that does something to contexts.
+// A successful call of a function that does something to contexts.
 struct ContextCall {
   ContextEffect effect = ContextEffect::none;
   std::uint64_t process = 0;  // its number
@@ -22,7 +22,7 @@ struct ContextCall {
   bool seen_begin = false;             // all of the process's calls were seen
 };
 
-// The argument of such a function that has the context; null: none has.
+// The argument of such a function that has the context; null: there is none.
 const Argument* context_argument(const Function& function);
 
 // What a call did, for a process whose number is its pid.
@@ -45,7 +45,7 @@ class CurrentContexts {
 
  private:
   static constexpr std::size_t MAX_THREADS = 1 << 15;    // of all processes
-  static constexpr std::size_t MAX_DESTROYED = 1 << 15;  // likewise
+  static constexpr std::size_t MAX_DESTROYED = 1 << 15;  // of all processes
   static constexpr std::size_t MAX_PRIMARIES = 1 << 15;
   static constexpr std::size_t MAX_ATTACHED = 1 << 15;
   using Stack = std::vector<std::uint64_t>;
@@ -58,7 +58,7 @@ class CurrentContexts {
   struct OfProcess {
     HashMap<std::uint32_t, Stack> stacks;      // by thread
     HashMap<std::int64_t, Primary> primaries;  // by device
-    // How often a context was attached to, and that its user must detach from it once more.
+    // How often a context was attached to; it takes one more detach to destroy it.
     HashMap<std::uint64_t, std::uint64_t> attached;
     // Contexts that threads may still have on their stacks: every call that needs one fails.
     HashSet<std::uint64_t> destroyed;

@@ -19,7 +19,7 @@ std::string_view to_string(Weight weight);
 struct ErrorMeaning {
   Weight weight = Weight::failure;
   std::string_view text = {};    // may be empty
-  std::string_view reason = {};  // of what is usual: "they came after the driver had shut down"
+  std::string_view reason = {};  // why it is usual: "they came after the driver had shut down"
 };
 ErrorMeaning meaning_of(std::string_view function, std::string_view error);
 inline bool is_usual(std::string_view function, std::string_view error) {

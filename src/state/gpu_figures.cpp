@@ -61,7 +61,7 @@ void add_residents(Table& table, const GpusFigures& figures, std::uint32_t devic
       row("(without a pid)", ns);
   }
   row(fmt::format("{} more processes", processes.size() - shown), rest);
-  row("nobody", residence.nobody());
+  row("nobody", residence.no_process());
   row("(not known)", residence.unknown());
 }
 

@@ -66,9 +66,10 @@ class GpusFigures {
 
 // A bit of Throttle is set: the GPU is slower than it could be.
 bool is_throttled(std::uint64_t reasons);
-// A table of at most so many GPUs; nothing if there are none.
+// A table of at most this many GPUs; nothing if there are none.
 void add_gpus(Page& page, const GpusFigures& figures, std::size_t at_most);
-// A table of who had those GPUs. `why_not`: it was asked for and is not recorded; else empty.
+// A table of the processes that had those GPUs. `why_not`: why that is not recorded although it was
+// wanted; else empty.
 void add_residence(Page& page, const GpusFigures& figures, std::size_t at_most,
                    const std::string& why_not);
 

@@ -17,8 +17,8 @@ void GpuResidence::add(const GpuResidents& residents) {
   }
 }
 
-// The GPU's clock and the CPU's do not run quite alike: parts may be a little more than the whole.
-std::uint64_t GpuResidence::nobody() const {
+// The clocks of GPU and CPU differ slightly: the parts may be a little more than the whole.
+std::uint64_t GpuResidence::no_process() const {
   std::uint64_t known = std::accumulate(
       by_pid_.begin(), by_pid_.end(), unknown_,
       [](std::uint64_t sum, const auto& process) { return saturating_sum(sum, process.second); });

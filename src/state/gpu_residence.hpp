@@ -1,4 +1,4 @@
-// Who had a machine's GPUs in the time in which that was recorded, by process.
+// Which processes had a machine's GPUs, in the time in which that was recorded.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class GpuResidence {
   bool is_known() const { return time_ > 0; }
   std::uint64_t time() const { return time_; }  // ns, all of it
   std::uint64_t unknown() const { return unknown_; }
-  std::uint64_t nobody() const;
+  std::uint64_t no_process() const;
   // Pids and ns, the longest first. Pid 0: the driver names no process, or there are too many.
   std::vector<std::pair<std::uint32_t, std::uint64_t>> processes() const;
 

@@ -101,8 +101,8 @@ void LiveMemory::freed(OfProcess& process, const MemoryCall& call) {
     place = blocks_.find(call.process, *call.ptr & ~HANDLE);
   }
   if (place == BlockTable::NONE) return freed_unknown(process, call);
-  // Nobody can free what has not been returned yet: this free returned after another thread had got
-  // the same address, so it freed the block that had been there before.
+  // Memory cannot be freed before its allocation has returned: this free returned after another
+  // thread had got the same address, so it freed the block that had been there before.
   if (call.ts < blocks_[place].since && !call.entry_lost) return;
   if (--blocks_[place].handles) return;
   if (vmm) process.handles.erase(handle);

@@ -1,5 +1,5 @@
 // Follows memory from its allocation to its end: a free, another allocation at its address, or the
-// end of its context or process. The summary of a run and the analyses of a trace both ask it, so
+// end of its context or process. The summary of a run and the analyses of a trace both use it, so
 // that they cannot disagree.
 #pragma once
 
@@ -39,7 +39,7 @@ struct MemoryCall {
   bool entry_lost = false;               // it is not known when it began
   std::uint64_t process = 0;             // its number
   std::uint32_t pid = 0, tid = 0;
-  std::uint32_t function = 0;  // whatever number the listener knows it by; less than 2^29
+  std::uint32_t function = 0;  // the listener's number for it; less than 2^29
   std::uint64_t id = 0, parent = 0;
   std::uint64_t ts = 0, end = 0;
   std::uint64_t context = 0;  // current on its thread; 0: not known
@@ -50,7 +50,7 @@ class LiveMemory {
  public:
   struct Block {
     std::uint64_t process = 0;       // the number of the process that has it
-    std::uint32_t pid = 0, tid = 0;  // who allocated it
+    std::uint32_t pid = 0, tid = 0;  // the thread that allocated it
     MemoryKind kind = MemoryKind::device;
     std::uint32_t function = 0;  // as its call has it
     std::uint64_t address = 0;   // for VMM memory, its handle
@@ -59,8 +59,7 @@ class LiveMemory {
     std::uint64_t call = 0;    // its id
     std::uint64_t number = 0;  // counts successful allocations from 1, in the order of their lines
   };
-  // What there was no room for: far more than a program has at once, but a trace may claim
-  // anything.
+  // Blocks that found no room: far more than a program has at once, but a trace may claim anything.
   struct LeftOut {
     std::uint64_t blocks = 0, bytes = 0;  // allocations not followed
     std::uint64_t mappings = 0;  // of followed blocks, which may then seem to end too early
@@ -78,7 +77,7 @@ class LiveMemory {
     virtual ~Listener() = default;
     virtual void allocated(const Block& block) = 0;
     virtual void ended(const Block& block, std::uint64_t ts, Ended how) = 0;
-    // A free succeeded, of something that no allocation in the trace returned. (Freeing null is
+    // A free succeeded, but no allocation in the trace returned that memory. (Freeing null is
     // legal, and not reported.)
     virtual void freed_unknown(const MemoryCall& free) = 0;
   };
@@ -92,7 +91,7 @@ class LiveMemory {
   LiveMemory& operator=(const LiveMemory&) = delete;
 
   void call(const MemoryCall& call);
-  // A call that no other made has returned, of whatever kind.
+  // A call that no other call made has returned, of whatever kind.
   void outermost_returned(std::uint64_t process, std::uint32_t tid) {
     if (!nested_.empty()) nested_.erase({process, tid});
   }
@@ -120,11 +119,11 @@ class LiveMemory {
     std::map<std::uint64_t, Place> mappings;  // by address
     // Handles of memory that another process allocated: how often each is held.
     HashMap<std::uint64_t, std::uint32_t> imported;
-    // Allocations that there was no room for: their frees will be of unknown memory.
+    // Allocations that found no room: their frees will be of unknown memory.
     std::uint64_t left_out = 0;
   };
   using Thread = std::pair<std::uint64_t, std::uint32_t>;  // process number, thread
-  // A call made inside another, which may do the work of the other.
+  // A call made inside another, which may do that one's work.
   struct Nested {
     std::uint64_t parent = 0, what = 0;
   };

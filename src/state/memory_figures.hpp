@@ -13,7 +13,7 @@ namespace cudabpf {
 
 struct MemoryFigures {
   std::uint64_t allocations = 0, allocated = 0;      // calls, bytes
-  std::uint64_t frees = 0, freed = 0;                // that were freed explicitly
+  std::uint64_t frees = 0, freed = 0;                // of memory that was freed explicitly
   std::uint64_t replaced = 0;                        // bytes whose free was not seen
   std::uint64_t with_context = 0, with_process = 0;  // bytes that went away with one
   std::uint64_t held = 0, peak = 0;

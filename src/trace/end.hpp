@@ -30,8 +30,8 @@ struct TraceTotals {
   bool operator==(const TraceTotals&) const = default;
 };
 
-// An end as it was read. Anybody may have written it: what it lacks, and what has another type or
-// is out of range, is empty, 0 or nothing.
+// An end as it was read. It may be from any program: what it lacks, and what has another type or is
+// out of range, is empty, 0 or nothing.
 struct TraceEnd {
   unsigned part = 0;
   bool last = true;
@@ -47,7 +47,7 @@ struct TraceEnd {
   bool operator==(const TraceEnd&) const = default;
 };
 
-// Nothing: the line is no JSON object. Whether it is an end is not asked.
+// Nothing: the line is no JSON object. Does not check that it is an end.
 std::optional<TraceEnd> end_in(std::string_view line);
 
 }  // namespace cudabpf

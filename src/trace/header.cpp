@@ -49,7 +49,7 @@ LineFields sampling_fields(const Sampling& sampling) {
 
 using ReadJson = nlohmann::json;
 
-// More than a machine has, and little memory: a list of nothings is short as text.
+// More than a machine has, and little memory: as text, a list of empty objects is short.
 constexpr std::size_t MAX_THINGS = 4096, MAX_TEXTS = (64 << 10) + 1;
 
 // ns that may be added to others; 0: not known.
@@ -59,7 +59,7 @@ std::uint64_t time_in(const ReadJson& object, const char* key, std::int64_t unit
   return time > 0 && time <= LATEST / unit ? static_cast<std::uint64_t>(time * unit) : 0;
 }
 
-// What `read` makes of each object in the list, if it makes anything.
+// What `read` makes of each object in the list; it may make nothing.
 template <typename Thing, typename ReadOne>
 std::vector<Thing> things_in(const ReadJson& object, const char* key, ReadOne read) {
   std::vector<Thing> things;

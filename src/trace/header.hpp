@@ -15,8 +15,8 @@ namespace cudabpf {
 
 constexpr const char* FORMAT_VERSION = "2.0";
 
-// A part of a trace, with a header and an end of its own: one file of several, or what of it was
-// kept in memory.
+// A part of a trace, with a header and an end of its own: one file of several, or what was kept in
+// memory.
 struct FilePart {
   unsigned number = 0;      // of the file, from 1; 0: there is one
   std::uint64_t since = 0;  // when it begins, ns since the trace began
@@ -32,7 +32,7 @@ struct TraceClocks {
   bool operator==(const TraceClocks&) const = default;
 };
 
-// A header as it was read. Anybody may have written it: what it lacks, and what has another type or
+// A header as it was read. It may be from any program: what it lacks, and what has another type or
 // is out of range, is empty, 0 or nothing.
 struct TraceHeader {
   std::string format, format_version;
@@ -60,17 +60,17 @@ struct TraceHeader {
 
   // The real time at ts 0, in ns since 1970. 0: not known.
   std::uint64_t began() const { return clocks ? clocks->realtime : 0; }
-  // GPUs' times were to be recorded; of a graph's launch, as a whole.
+  // GPU times were to be recorded; those of a graph's launch as a whole.
   bool measures_gpus() const { return !gpu_timing.empty(); }
   bool measures_whole_graphs() const { return gpu_timing == "graphs"; }
 
   bool operator==(const TraceHeader&) const = default;
 };
 
-// What a header or an end says of the clock; nothing: it does not.
+// The clock error in a header or an end; nothing: it has none.
 std::optional<ClockError> clock_error_in(const nlohmann::json& json);
 
-// Nothing: the line is no JSON object. Whether it is a header is not asked.
+// Nothing: the line is no JSON object. Does not check that it is a header.
 std::optional<TraceHeader> header_in(std::string_view line);
 // What a line that should be a header is instead: "it looks like other JSON".
 std::string_view why_no_header(std::string_view line);

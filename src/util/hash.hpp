@@ -1,9 +1,9 @@
 // The one hash of all tables whose keys come from traced programs, libraries and traces. Each
-// process has a seed of its own, so that nobody can choose keys that fall together, which would
-// make a list of a table: SipHash-1-3, as in other programs' tables. So what comes out must never
-// depend on the order in which such a table is walked.
+// process has its own seed, so that keys cannot be chosen to collide, which would turn a table into
+// a list: SipHash-1-3, as in other programs' tables. So output must never depend on the order in
+// which such a table is walked.
 //
-// Keys that cudabpf counts up itself (of names, of processes) need none of it, nor do pointers.
+// Keys that cudabpf counts up itself (of names, of processes) do not need this, nor do pointers.
 #pragma once
 
 #include <array>

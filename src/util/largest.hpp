@@ -16,7 +16,7 @@ class Largest {
   explicit Largest(std::size_t at_most, Larger larger = {})
       : at_most_(at_most), larger_(std::move(larger)) {}
 
-  // Returns the item that there is no room for: this one or a smaller one that was kept.
+  // Returns the item that found no room: this one or a smaller one that was kept.
   std::optional<T> add(T one) {
     std::optional<T> left;
     if (heap_.size() == at_most_) {

@@ -1,4 +1,5 @@
-// Sums and products of numbers that somebody else chose: what would be too large is the largest.
+// Sums and products of untrusted numbers: a result that would be too large becomes the largest
+// number.
 #pragma once
 
 #include <concepts>

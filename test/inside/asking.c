@@ -1,5 +1,5 @@
-/* A library that asks the driver as libcuda does, by libc's functions, and loads the library inside
- * as libcuda does. */
+/* A library that calls the driver as libcuda does, by libc's functions, and loads the library
+ * inside as libcuda does. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

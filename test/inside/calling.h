@@ -11,12 +11,12 @@
 extern "C" {
 #endif
 
-/* Of a thread, in bytes: a power of two, and small enough to be filled soon. */
+/* A thread's, in bytes: a power of two, and small enough to be filled soon. */
 #define CALLING_RING_SIZE (1ul << 20)
 
 /* From here on the process is traced, into this shared memory. */
 void calling_into(void* shared);
-/* As if nobody had read for so much longer. */
+/* As if cudabpf had not read for this much longer. */
 void calling_unread_for(unsigned seconds);
 /* What a child finds: it does not know yet whether it is traced. */
 void calling_as_a_child(void);
@@ -31,7 +31,7 @@ bool calling(const void* plan, const void* reads, bool launch,
 void calling_watches_imports(const void* address);
 
 #ifdef __cplusplus
-/* Of the library itself: inside.h, which C++ cannot read. */
+/* Functions of the library itself: inside.h, which C++ cannot read. */
 bool ci_read(void* to, uint64_t from, uint64_t size, uint64_t sp);
 uint32_t ci_read_string(char* to, uint64_t from, uint32_t size);
 uint64_t ci_find_gap(uint64_t from, uint64_t to, uint64_t size);

@@ -21,6 +21,6 @@ void cpu_look();  // the caller's own
 
 extern void* cpu_function;
 extern cpu_state cpu_before, cpu_reached, cpu_spoilt, cpu_after;
-// As they were when the function was entered, below whoever has called it.
+// As they were when the function was entered, below its caller's.
 extern std::uint64_t cpu_entry_sp, cpu_entry_bp;
 }

@@ -1,4 +1,4 @@
-// What a library asks of the driver by libc's functions, seen at its imports.
+// A library's operations on the driver by libc's functions, seen at its imports.
 #include <dlfcn.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>

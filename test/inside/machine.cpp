@@ -55,7 +55,7 @@ void put_words(std::uint64_t page) {
             static_cast<std::uint8_t>(word.value >> 8 * i);
 }
 
-// Each word's value is an address, and no two are the same, but for those that are given.
+// Each word's value is an address, and no two are the same, except those that are given.
 void on_fault(int, siginfo_t* info, void*) {
   std::uint64_t page = reinterpret_cast<std::uint64_t>(info->si_addr) & ~(PAGE - 1);
   bool ours = page - (CODE_AT - NEAR) < 2 * NEAR || page - ARGUMENTS_AT < CODE_AT - ARGUMENTS_AT;
@@ -185,7 +185,7 @@ Outcome run(void* function, Noise noise, std::span<const Word> words, std::uint6
 
 std::string difference(const Outcome& one, const Outcome& other, const Outcome& patched,
                        std::size_t handed_on) {
-  if (!one.ran || !other.ran || !patched.ran) return "it touches memory of nobody\n";
+  if (!one.ran || !other.ran || !patched.ran) return "it touches memory that does not exist\n";
   std::string text;
   compare(text, "the way out", one.way, other.way, patched.way);
   for (int i = 0; i < GENERAL; i++)

@@ -50,21 +50,21 @@ struct Word {
 };
 
 struct Outcome {
-  bool ran = false;  // false: it has touched memory that nobody can give it
+  bool ran = false;  // false: it has touched memory that does not exist
   std::uint32_t way = RETURNED;
   cpu_state reached{}, after{};
   std::vector<std::uint8_t> stack;                           // around the function's entry
   std::map<std::uint64_t, std::vector<std::uint8_t>> pages;  // that it has touched
 };
 
-// Calls it as if it had been called with the stack pointer so many bytes lower, by a function whose
-// frame pointer is that; 0, 0: by the caller itself.
+// Calls it as if it had been called with the stack pointer this many bytes lower, by a function
+// whose frame pointer is that; 0, 0: by the caller itself.
 Outcome run(void* function, Noise noise, std::span<const Word> words, std::uint64_t lower = 0,
             std::uint64_t frame = 0);
 // The stack pointer at the entry of a function that is called with `lower` 0.
 std::uint64_t entry_sp();
 
-// What of `patched` differs from what is the same in both others; empty: nothing. So many words
+// What of `patched` differs from what is the same in both others; empty: nothing. This many words
 // above the return address must be the same.
 std::string difference(const Outcome& one, const Outcome& other, const Outcome& patched,
                        std::size_t handed_on);

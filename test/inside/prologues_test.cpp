@@ -29,7 +29,7 @@ namespace {
 // that is not known, an odd number.
 constexpr std::array HANDED_ON = {14u, 24u, 9u};
 
-// By how much ci_call's frame lowers the stack pointer that the function gets, and where its frame
+// How much ci_call's frame lowers the stack pointer that the function gets, and where its frame
 // pointer is below the one that ci_call got.
 constexpr std::uint64_t lowered(unsigned handed_on) {
   return 8 + 240 + (handed_on + 1) / 2 * 16 + 8;

@@ -43,7 +43,7 @@ class EdgeOfMemory {
   EdgeOfMemory(const EdgeOfMemory&) = delete;
   EdgeOfMemory& operator=(const EdgeOfMemory&) = delete;
 
-  // So many bytes before the edge.
+  // This many bytes before the edge.
   char* before(std::size_t bytes) { return memory_ + PAGE - bytes; }
 
  private:
@@ -60,7 +60,7 @@ std::vector<Record> records_of(const Plan& made, const Arguments& arguments, boo
   return process.read_all();
 }
 
-// A plan that reads so many words, and by this row or two.
+// A plan that reads this many words, and by this row or two.
 Plan plan_with(unsigned words, std::vector<abi::cb_read> reads) {
   Plan made{plan_of(words), std::move(reads)};
   for (const abi::cb_read& read : made.reads)
@@ -234,7 +234,7 @@ TEST_CASE("A kernel's name is recorded at its first launch, and again when handl
   CHECK(names() == 1);
 }
 
-TEST_CASE("Memory on the stack is read as far as it is mapped") {
+TEST_CASE("Memory on the stack is read where it is mapped") {
   EdgeOfMemory edge;
   std::uint64_t word = 0;
   TracedProcess process;

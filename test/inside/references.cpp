@@ -6,7 +6,7 @@
 
 namespace {
 
-// Of a first operand in memory; nothing: it is none, or does not lie with the code.
+// The place of a first operand in memory; nothing: it is none, or does not lie with the code.
 std::optional<std::int64_t> place_of(const ZydisDecodedInstruction& one,
                                      const ZydisDecodedOperand& operand, std::int64_t end) {
   if (operand.type != ZYDIS_OPERAND_TYPE_MEMORY || operand.mem.base != ZYDIS_REGISTER_RIP)

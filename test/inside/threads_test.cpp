@@ -81,7 +81,7 @@ class OpenListener {
   OpenListener(const OpenListener&) = delete;
   OpenListener& operator=(const OpenListener&) = delete;
 
-  // Nobody is let in any more; the traced of those who have come.
+  // Lets no process in any more; returns those that are traced.
   std::list<SharedRings>& close() {
     closed_ = true;
     host_.join();
@@ -100,7 +100,7 @@ class OpenListener {
   }
   void answer(const Connection& connection) {
     alignas(8) std::byte buffer[sizeof(abi::ci_done)];
-    // What is not of use of a message, such as descriptors, the kernel closes.
+    // The kernel closes what a message brings and is not taken, such as descriptors.
     if (recv(connection.socket.get(), buffer, sizeof(buffer), MSG_DONTWAIT) !=
         sizeof(abi::ci_hello))
       return;
@@ -129,7 +129,7 @@ void load() {
 
 }  // namespace
 
-TEST_CASE("When nobody has read for long, threads take no more rings, and their calls are lost") {
+TEST_CASE("When rings are unread for long, threads take no more, and their calls are lost") {
   TracedProcess process;
   process.read_all();
   std::thread(make_calls, 0, 0, 10).join();
@@ -166,7 +166,7 @@ TEST_CASE("Threads come and go, and their records are read meanwhile") {
   CHECK(process.counted(abi::CB_ENTERED) == 2 * THREADS * CALLS);
 }
 
-TEST_CASE("A ring that nobody reads takes no more, and counts what it does not take") {
+TEST_CASE("A ring that is not read takes no more, and counts what it does not take") {
   TracedProcess process;
   make_calls(0, 0, CALLS);
   CHECK(process.counted(abi::CB_DROPPED_ENTRY) + process.counted(abi::CB_DROPPED_RETURN) > 0);
@@ -207,7 +207,7 @@ TEST_CASE("A signal's handler makes calls at any moment") {
   CHECK(process.counted(abi::CB_ENTERED) <= 2 * (made + handled));
 }
 
-TEST_CASE("A child's threads that call at once get one piece of memory, by the first of them") {
+TEST_CASE("A child's threads that call at once get one piece of shared memory, by the first of them") {
   OpenListener listener;
   load();
   constexpr int CHILDREN = 20;

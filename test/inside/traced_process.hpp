@@ -71,7 +71,7 @@ class TracedProcess {
     return records;
   }
 
-  // Of all rings, and of threads that found none.
+  // Counts of all rings, and of threads that found none.
   std::uint64_t counted(cudabpf::abi::cb_counter counter) {
     std::uint64_t sum = __atomic_load_n(&shared().counters[counter], __ATOMIC_RELAXED);
     for (std::size_t i = 0; i < shared().used; i++) sum += ring_header(i).counters[counter];
@@ -104,7 +104,7 @@ class TracedProcess {
   std::vector<cudabpf::ThreadRing> rings_;
 };
 
-// A plan that records so many words and nothing else.
+// A plan that records this many words and nothing else.
 inline cudabpf::abi::cb_plan plan_of(unsigned words) {
   cudabpf::abi::cb_plan plan{};
   plan.nargs = words & 0x1f;

@@ -43,7 +43,7 @@ Json residence_json(const GpusFigures& gpus, const GpuResidence& residence) {
   }
   return {{"time_us", microseconds(residence.time())},
           {"unknown_us", microseconds(residence.unknown())},
-          {"nobody_us", microseconds(residence.nobody())},
+          {"nobody_us", microseconds(residence.no_process())},
           {"processes", processes}};
 }
 

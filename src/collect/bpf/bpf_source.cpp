@@ -141,8 +141,8 @@ void BpfSource::stop() {
   if (driver_) driver_->stop();
 }
 
-// Reading stops at a record that is still being written, as by a thread that was interrupted in the
-// midst of it, and those behind it wait, too.
+// Reading stops at a record that is still being written, such as that of an interrupted thread; the
+// records behind it wait, too.
 Source::Polled BpfSource::poll() {
   ring* ring = ring_buffer__ring(ring_.get(), 0);
   std::uint64_t now = now_ns(CLOCK_MONOTONIC);

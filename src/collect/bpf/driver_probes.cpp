@@ -38,7 +38,7 @@ void DriverProbes::choose_programs(cudabpf_bpf& skeleton, const Features& featur
   };
   choose({programs.driver_xid});
   if (features.has(feature::DRIVER_FENTRY)) {
-    // Programs loaded with the others serve only as templates for copies; they need any function.
+    // Programs loaded with the others serve only as templates for copies, so any function will do.
     std::string some = driver_functions().front().name;
     auto copied = {programs.driver_function_entered, programs.driver_function_left};
     if (std::all_of(copied.begin(), copied.end(), [&](bpf_program* program) {
@@ -105,7 +105,7 @@ Result<> DriverProbes::attach_by_kprobes(const Features& features) {
   return ok();
 }
 
-// Returns first, here and below: an operation that begins in between is then at least seen to end.
+// Returns are attached first, here and below: so if an operation begins meanwhile, its end is seen.
 Result<> DriverProbes::attach_fentry(KernelBtf& btf, const DriverFunction& function) {
   auto type = TRY(btf.find(function.module, function.name));
   const auto& programs = skeleton_.progs;

@@ -99,9 +99,9 @@ bool preempts_itself() {
 constexpr const char* NO_FUNCTIONS =
     "nvidia and nvidia-uvm are not both loaded, or their functions have unknown names";
 
-// Operations are seen at the driver's own functions, at best where the kernel knows their types
-// (cookies for these: kernel commit 2fcc82411e74, Linux 5.19). Both of its modules must be loaded,
-// since a later one would not be seen.
+// Operations are best seen at the driver's own functions, if the kernel knows their types (cookies
+// for these: kernel commit 2fcc82411e74, Linux 5.19). Both of its modules must be loaded, since a
+// later one would not be seen.
 Finding try_driver_fentry() {
   const auto& functions = driver_functions();
   if (functions.empty()) return {State::no, NO_FUNCTIONS};

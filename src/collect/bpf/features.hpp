@@ -36,7 +36,7 @@ std::vector<std::string> feature_names();
 
 class Features {
  public:
-  // What is wanted besides the features that every trace uses.
+  // Features that are wanted besides those that every trace uses.
   struct Wanted {
     bool driver = false;       // --kernel
     bool one_process = false;  // probes only in some processes

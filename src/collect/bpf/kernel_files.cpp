@@ -9,7 +9,7 @@ namespace cudabpf {
 
 namespace {
 
-// A private mount, visible to nobody else.
+// A private mount, visible to no other process.
 Fd detached(const char* type) {
   Fd context(fsopen(type, FSOPEN_CLOEXEC));
   if (!context || fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) return {};

@@ -1,4 +1,4 @@
-// Reads files of tracefs and debugfs, even if nobody has mounted these.
+// Reads files of tracefs and debugfs, even if these are not mounted.
 #pragma once
 
 #include <string>

@@ -48,7 +48,8 @@ int keep_message(libbpf_print_level level, const char* format, va_list arguments
 
 // The last close of a single link waits for grace periods, one link after the other: a thousand
 // take a minute or two. So a child keeps every descriptor until this process has closed its own,
-// and then closes them while nobody waits. The child holds none of our terminals or pipes.
+// and then closes them without anything waiting for it. The child holds none of our terminals or
+// pipes.
 class SlowClosing {
  public:
   SlowClosing() {
@@ -317,7 +318,7 @@ void ProbeSet::detach() {
   std::optional<SlowClosing> slow_closing;
   if (way_ == Way::single_links && !attached_.empty()) {
     slow_closing.emplace();
-    // Until the last is closed, the probes still fire, but find nobody selected.
+    // Until the last is closed, the probes still fire, but no process is selected.
     __atomic_store_n(&skeleton_->bss->selection, abi::CB_SELECT_LISTED, __ATOMIC_SEQ_CST);
     for (auto& word : skeleton_->bss->traced) __atomic_store_n(&word, 0, __ATOMIC_SEQ_CST);
   }

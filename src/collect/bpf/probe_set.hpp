@@ -30,7 +30,7 @@ using Skeleton = std::unique_ptr<cudabpf_bpf, SkeletonDeleter>;
 
 class ProbeSet {
  public:
-  // Loads the programs. Nothing is traced until a library is attached and somebody is selected.
+  // Loads the programs. Nothing is traced until a library is attached and a process is selected.
   struct Options {
     std::uint64_t ring_size = 32 << 20;
     bool follow_children = true;
@@ -38,7 +38,7 @@ class ProbeSet {
     std::uint32_t most_tallies = 0;  // kept at once; 0: no calls are only counted
     // Probes only in these processes; empty: in every process that uses the library.
     std::vector<std::uint32_t> only_in;
-    std::function<bool()> give_up = [] { return false; };  // asked between single probes
+    std::function<bool()> give_up = [] { return false; };  // called between single probes
   };
   static Result<std::unique_ptr<ProbeSet>> load(const Features& features, const Options& options);
   ~ProbeSet();
@@ -53,7 +53,7 @@ class ProbeSet {
   int refused() const { return refused_; }
 
   Result<> attach_process_events();
-  // Only if Options asked for it.
+  // Only if Options wants it.
   DriverProbes& driver() { return *driver_; }
 
   void select_process(std::uint32_t pid);
@@ -64,8 +64,8 @@ class ProbeSet {
   // It was selected at some time; also true for a later process with the same pid.
   bool was_selected(std::uint32_t pid) const;
 
-  // Entries first, so that no call is seen to begin whose end would not be seen. Single links may
-  // remain for a minute or two after this returns, but record nothing.
+  // Entries first, so that no call is seen to begin but not to end. Single links may remain for a
+  // minute or two after this returns, but record nothing.
   void detach();
 
   bpf_map* ring() const;

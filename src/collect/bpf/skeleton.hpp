@@ -4,11 +4,11 @@
 
 #include "cudabpf/abi.h"
 
-using cudabpf::abi::cb_driver_device;  // NOLINT(misc-unused-using-decls): for what follows
-using cudabpf::abi::cb_ioctl_plan;     // NOLINT(misc-unused-using-decls): for what follows
-using cudabpf::abi::cb_read;           // NOLINT(misc-unused-using-decls): for what follows
-using cudabpf::abi::cb_tally;          // NOLINT(misc-unused-using-decls): for what follows
-using cudabpf::abi::cb_tally_key;      // NOLINT(misc-unused-using-decls): for what follows
-using cudabpf::abi::cb_xid_layout;     // NOLINT(misc-unused-using-decls): for what follows
+using cudabpf::abi::cb_driver_device;  // NOLINT(misc-unused-using-decls): used below
+using cudabpf::abi::cb_ioctl_plan;     // NOLINT(misc-unused-using-decls): used below
+using cudabpf::abi::cb_read;           // NOLINT(misc-unused-using-decls): used below
+using cudabpf::abi::cb_tally;          // NOLINT(misc-unused-using-decls): used below
+using cudabpf::abi::cb_tally_key;      // NOLINT(misc-unused-using-decls): used below
+using cudabpf::abi::cb_xid_layout;     // NOLINT(misc-unused-using-decls): used below
 
 #include "cudabpf.skel.h"

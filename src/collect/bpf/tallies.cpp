@@ -54,7 +54,7 @@ std::vector<Tallies::Entry> Tallies::read() {
     auto count = static_cast<std::uint32_t>(keys_.size());
     int error = bpf_map_lookup_batch(map_, first ? nullptr : &position, &next, keys_.data(),
                                      values_.data(), &count, nullptr);
-    if (error == -ENOSPC && keys_.size() < MAX_BATCH) {  // what has one hash is read at once
+    if (error == -ENOSPC && keys_.size() < MAX_BATCH) {  // entries with one hash are read at once
       keys_.resize(keys_.size() * 2);
       values_.resize(keys_.size() * cpus_);
       continue;
@@ -71,16 +71,16 @@ std::vector<Tallies::Entry> Tallies::read() {
   }
 }
 
-// With its last figures, since nobody adds to it any more.
+// Removes it with its last figures, since nothing adds to it any more.
 bool Tallies::remove(Entry& entry) {
   if (bpf_map_lookup_elem(map_, &entry.key, values_.data()) != 0) return false;
   entry.sum = sum_of(0);
   return bpf_map_delete_elem(map_, &entry.key) == 0;
 }
 
-// A process adds to its entries only while it is marked as alive, and an entry is there only after
-// that mark. So if the mark is gone after the entries were listed, they are final. A later process
-// with the same pid has other entries.
+// A process adds to its entries only while it is marked as alive, and its entries are made only
+// after that mark. So if the mark is gone after the entries were listed, they are final. A later
+// process with the same pid has other entries.
 std::vector<Tally> Tallies::take(const IsAlive& is_alive) {
   std::vector<Entry> entries = read();
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {

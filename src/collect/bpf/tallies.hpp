@@ -18,8 +18,8 @@ class Tallies {
   Tallies(int map, const FunctionNumbers& numbers);
 
   using IsAlive = std::function<bool(std::uint32_t pid)>;
-  // All there are. Those of processes that are gone are handed out once more and removed. Needs
-  // CAP_BPF where the kernel leaves maps to those who have it.
+  // All tallies. Those of processes that are gone are handed out a last time and removed. Needs
+  // CAP_BPF where the kernel restricts maps to processes with it.
   std::vector<Tally> take(const IsAlive& is_alive);
   // How many of all calls had ended, and how many had not, according to the tallies last taken.
   std::uint64_t ended() const { return gone_.ended + living_.ended; }
@@ -44,7 +44,7 @@ class Tallies {
     void add(const abi::cb_tally& sum);
   };
   Ends living_, gone_;   // of processes whose tallies are there, and of those that are gone
-  bool failed_ = false;  // and said so
+  bool failed_ = false;  // and this was reported
 };
 
 }  // namespace cudabpf

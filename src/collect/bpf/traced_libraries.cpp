@@ -81,7 +81,8 @@ Result<> TracedLibraries::attach_known() {
     queue(std::move(read.libraries), early_);
     missed_some_ = read.unnamed;
   }
-  // Files that are not a libcuda are skipped, but a kernel that refused every probe always will.
+  // Files that are not a libcuda are skipped, but a kernel that has refused every probe will refuse
+  // all later ones.
   if (int refused = probes_.refused(); refused && attached() == 0)
     return refusal_of_probes(refused);
   if (attached() == 0 && selects_nothing()) return nothing_selected(options_.filter);
@@ -89,7 +90,7 @@ Result<> TracedLibraries::attach_known() {
   return ok();
 }
 
-// Libraries are there, and none that may come could have a function that is selected.
+// A library is there, and no library that may come could have a selected function.
 bool TracedLibraries::selects_nothing() const {
   auto of_api = [&](auto condition) {
     return std::any_of(libraries_.begin(), libraries_.end(), [&](const Library& library) {
@@ -109,7 +110,7 @@ void TracedLibraries::attach_named_and_found(std::vector<LibraryFile> files) {
 }
 
 bool TracedLibraries::is_known(const LibraryFile& file, News& news) {
-  if (!options_.filter.selects(file.api->id)) return true;  // and of no concern
+  if (!options_.filter.selects(file.api->id)) return true;  // so it does not matter
   for (std::size_t i = 0; i < attached_.size(); i++) {
     Attached& known = attached_[i];
     if (!known.file.id.same_file(file.id)) continue;
@@ -165,7 +166,8 @@ Library TracedLibraries::attach(LibraryFile file, News& news) {
     attached_.push_back({std::move(file), std::move(page), attachment});
   } else {
     library.functions = 0;
-    // The driver's library is what most ask for; of others, a pattern may well select nothing.
+    // Most selections name the driver's functions; of other libraries, a pattern may well select
+    // none.
     if (file.api->layer == 0 || library.error != SELECTS_NOTHING)
       log::warning("{} is not traced: {}", library.path, library.error);
     if (refused_.size() == MAX_REFUSED) refused_.erase(refused_.begin());
@@ -204,7 +206,7 @@ void TracedLibraries::read_watch(News& news) {
   queue(std::move(read.libraries), news);
   if (read.unnamed) news.losses.push_back({Loss::watch_overrun, read.unnamed, 0, now(), {}});
   missed_some_ |= read.unnamed != 0;
-  // Who is not looked at in time loses nothing that is not reported when it maps its copy.
+  // A process that is not looked at in time loses only what is reported when it maps its copy.
   for (std::uint32_t pid : read.begun)
     if (begun_.size() < MAX_PENDING && (begun_.empty() || begun_.back() != pid))
       begun_.push_back(pid);
@@ -298,13 +300,13 @@ void TracedLibraries::attach_ahead(News& news, std::chrono::steady_clock::time_p
   }
 }
 
-// A copy that was looked for ahead may have been mapped before its probes were in place.
+// A copy that was found ahead may have been mapped before its probes were in place.
 void TracedLibraries::note_if_ahead_was_late(const LibraryFile& file, const MappedLibrary& mapped,
                                              News& news) {
   for (Attached& known : attached_) {
     if (!known.file.id.same_file(file.id) || mapped.ts >= known.ahead_at) continue;
     came_late(mapped, known.ahead_at - begin_ns_, news);
-    known.ahead_at = 0;  // one loss for each copy, as for those that nobody looked for
+    known.ahead_at = 0;  // one loss for each copy, as for those that were not found ahead
   }
 }
 
@@ -345,7 +347,8 @@ void TracedLibraries::withdraw_changed(News& news) {
 }
 
 // A uprobe writes back the first byte that the function had when it was attached. In a file with
-// other contents that byte lands in the middle of something else and kills whoever loads the file.
+// other contents that byte lands in the middle of something else and kills every process that loads
+// the file.
 void TracedLibraries::withdraw(std::size_t index, News& news) {
   probes_.withdraw(attached_[index].attachment);
   const std::string& path = attached_[index].file.path;

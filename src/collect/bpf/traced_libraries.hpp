@@ -35,7 +35,7 @@ class TracedLibraries {
   const std::vector<Library>& all() const { return libraries_; }
   std::size_t attached() const { return attached_.size(); }
 
-  // From here on there is a trace whose ts 0 is this time on CLOCK_MONOTONIC.
+  // The trace begins: its ts 0 is this time on CLOCK_MONOTONIC.
   void begin(std::uint64_t begin_ns) { begin_ns_ = begin_ns; }
   std::vector<int> watch_fds() const;  // readable when a copy may have been mapped
   // Probes newly mapped copies, for a fraction of a second at most; the rest waits for the next
@@ -78,8 +78,8 @@ class TracedLibraries {
   Options options_;
   std::optional<MappingWatch> watch_;
   std::deque<MappedLibrary> pending_;
-  std::deque<std::uint32_t> begun_;        // processes whose LD_LIBRARY_PATH is to be looked at
-  std::vector<std::string> looked_ahead_;  // values of it, with the processes' roots
+  std::deque<std::uint32_t> begun_;        // processes whose LD_LIBRARY_PATH must be looked at
+  std::vector<std::string> looked_ahead_;  // values of that variable, with the processes' roots
   std::vector<Attached> attached_;
   struct Written {
     LibraryFile file;  // its id is as last seen

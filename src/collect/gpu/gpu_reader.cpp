@@ -16,7 +16,7 @@ constexpr std::string_view READING_NAMES[] = {"power",    "sm_clock",    "mem_cl
                                               "activity", "utilization", "energy",    "temperature",
                                               "memory",   "processes"};
 
-// What figures may be at most.
+// The largest valid figures.
 namespace limit {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a name cannot stand in parentheses
 #define GPU_FIGURE(key, unit, decimals, at_most, title) constexpr double key = (at_most);
@@ -71,7 +71,7 @@ void GpuReader::describe(unsigned index) {
 }
 
 // The GPU's performance counters (GPM, from Hopper on) are exact; the utilization that the driver
-// keeps otherwise says in how much of the time anything ran at all.
+// keeps otherwise is the share of the time in which anything ran at all.
 void GpuReader::choose_activity() {
   auto reject = [this](std::string why) { gpu_.why = std::move(why); };
   if (!nvml_.gpm_support || !nvml_.gpm_alloc || !nvml_.gpm_free || !nvml_.gpm_get ||
@@ -98,8 +98,8 @@ void GpuReader::choose_activity() {
   try_metrics();
 }
 
-// Between counters that were read so close to each other there are no figures, but GPM says which
-// it does not have.
+// Two readings of the counters so close to each other give no figures, but GPM says which figures
+// it lacks.
 void GpuReader::try_metrics() {
   if (nvml_.gpm_get(device_, counters_[1]) != Return::success || get_metrics() != Return::success)
     return;
@@ -114,7 +114,7 @@ void GpuReader::try_metrics() {
   metrics_ = std::move(known);
 }
 
-// What fails now is unknown to this GPU or its driver, and is not read again.
+// A reading that fails here is unknown to this GPU or its driver, and is not tried again.
 void GpuReader::try_all() {
   lacks_[static_cast<std::size_t>(Reading::activity)] = gpu_.activity.empty();
   lacks_[static_cast<std::size_t>(Reading::utilization)] = !gpu_.activity.empty();
@@ -173,7 +173,7 @@ void GpuReader::failed(std::string what) {
   failures_.last = std::move(what);
 }
 
-// NVML says NaN where it has no figure. What no GPU can be is no figure either.
+// NVML says NaN where it has no figure. A value that no GPU can have is no figure either.
 void GpuReader::set(std::optional<double>& figure, double value, double most,
                     std::string_view name) {
   if (std::isnan(value)) return;
@@ -226,7 +226,7 @@ void GpuReader::read_throttle(GpuSample& to) {
     to.throttle = reasons;
 }
 
-// Reads the counters; what happened is their difference from those before.
+// Reads the counters; the figures are the differences from the previous ones.
 void GpuReader::read_activity(GpuSample& to) {
   if (!wants(Reading::activity)) return;
   if (!succeeded(Reading::activity, nvml_.gpm_get(device_, counters_[1]))) return;
@@ -247,7 +247,7 @@ Return GpuReader::get_metrics() {
   return nvml_.gpm_metrics(&get);
 }
 
-// What the first whole window does not have is unknown to this GPU.
+// Figures that the first whole window lacks are unknown to this GPU.
 void GpuReader::read_metrics(GpuSample& to) {
   if (!succeeded(Reading::activity, get_metrics())) return;
   to.window_ns = to.ts - counted_at_;
@@ -298,7 +298,7 @@ void GpuReader::read_slow(GpuSample& to) {
   read_processes(to);
 }
 
-// The newer function counts without what the driver keeps for itself.
+// The newer function leaves out the memory that the driver reserves for itself.
 void GpuReader::read_memory(GpuSample& to) {
   if (!wants(Reading::memory)) return;
   nvml::MemoryV2 newer{.version = nvml::MEMORY_V2, .total = 0, .reserved = 0, .free = 0, .used = 0};

@@ -1,4 +1,4 @@
-// Reads how one GPU is, by NVML.
+// Reads the state of one GPU, by NVML.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ class GpuReader {
     std::string last;  // in words
   };
 
-  // Learns by trying what the GPU reports.
+  // Finds out by trying what the GPU reports.
   static Result<std::unique_ptr<GpuReader>> open(const nvml::Functions& nvml, unsigned index);
   ~GpuReader();
   GpuReader(const GpuReader&) = delete;
@@ -38,7 +38,7 @@ class GpuReader {
   GpuSample read(std::uint64_t ts, What what);
   // It has fallen off the bus: nothing can be read any more.
   bool is_lost() const { return lost_; }
-  // Readings that failed since this was last asked. What the GPU never reported is none.
+  // Readings that failed since the last call. A figure that the GPU never reported is no failure.
   Failures take_failures();
 
  private:
@@ -94,11 +94,11 @@ class GpuReader {
   bool trying_ = false;  // a reading that fails now is one that the GPU does not report
   bool lost_ = false;
   std::bitset<READINGS> lacks_;
-  std::vector<Metric> metrics_;                // that the GPU reports
-  bool metrics_known_ = false;                 // a whole window has shown which
-  std::array<nvml::GpmSample, 2> counters_{};  // those before, and those now
+  std::vector<Metric> metrics_;                // those that the GPU reports
+  bool metrics_known_ = false;                 // a whole window has shown which these are
+  std::array<nvml::GpmSample, 2> counters_{};  // the previous ones, and the current ones
   std::uint64_t counted_at_ = 0;
-  bool counted_ = false;  // there are those before
+  bool counted_ = false;  // there are previous ones
   std::unique_ptr<nvml::GpmMetricsGet> metrics_get_;
   Failures failures_;
 };

@@ -24,10 +24,10 @@ using nvml::Return;
 constexpr auto NVML_PATIENCE = std::chrono::seconds(3);
 constexpr unsigned MAX_GPUS = 64;
 // A read of the energy counter may keep a CPU busy for milliseconds: it is read so rarely that this
-// takes a thousandth of one.
+// takes a thousandth of a CPU.
 constexpr std::uint64_t ENERGY_SHARE = 1000, ENERGY_LATEST_NS = 10'000 * GpuSampler::MS;
 
-// In the machine's own pid namespace, NVML's pids are as everybody sees them.
+// In the machine's own pid namespace, NVML's pids are the usual ones.
 bool own_pid_namespace() {
   constexpr ino_t MACHINES = 0xeffffffc;  // PROC_PID_INIT_INO
   struct stat info {};
@@ -40,7 +40,7 @@ std::string why_no_nvml(Return result) {
   return fmt::format("NVML does not start (error {})", static_cast<int>(result));
 }
 
-// All GPUs, and when which part of them is read.
+// All GPUs, and when to read which part of them.
 class Gpus {
  public:
   explicit Gpus(std::unique_ptr<SwitchReader> switches) : switches_(std::move(switches)) {}
@@ -132,8 +132,8 @@ class Gpus {
     }
   }
 
-  // Adds to a sample who had its GPU, if that is followed. What was recorded before the trace began
-  // only shows who had it then.
+  // Adds to a sample which processes had its GPU, if that is followed. What was recorded before the
+  // trace began only shows which process had it then.
   void add_residents(News& news, GpuSample& sample, const std::string& bus_id,
                      std::uint64_t begin_ns) {
     auto taken = switches_ ? switches_->take(bus_id) : std::nullopt;
@@ -191,7 +191,7 @@ struct GpuSampler::State {
   OnNews on_news;
   bool stopping = false, ended = false;
 
-  // Waits for a condition, or so long.
+  // Waits for a condition, but no longer than this.
   template <typename Condition>
   bool wait(std::chrono::nanoseconds time, Condition condition) {
     std::unique_lock lock(mutex);
@@ -237,7 +237,7 @@ void GpuSampler::run(const std::shared_ptr<State>& state) {
     auto stopping = [&] { return state->stopping; };
     auto may_begin = [&] { return state->begin_ns || state->stopping; };
     while (any && !state->wait(FOREVER, may_begin)) continue;
-    // Until the next sample is due, or there is to be no other: true.
+    // Waits until the next sample is due; true: there is to be no other.
     auto wait_for_next = [&] {
       std::uint64_t rest = gpus.period_ns();
       for (; gpus.follows_switches() && rest > SWITCHES_NS; rest -= SWITCHES_NS) {
@@ -247,7 +247,7 @@ void GpuSampler::run(const std::shared_ptr<State>& state) {
       return state->wait(std::chrono::nanoseconds(rest), stopping);
     };
     if (any && state->begin_ns) {
-      // Who had a GPU is known a moment later: what the first sample covers ends in the trace.
+      // Context switches are known a moment later: this completes those of the first sample.
       if (gpus.follows_switches()) state->wait(2 * SwitchReader::SETTLED, stopping);
       do state->pass_on(gpus.read(*state->begin_ns, false));
       while (!wait_for_next());

@@ -1,5 +1,5 @@
-// Samples all of the machine's GPUs while a trace is taken, on a thread of its own. NVML may take
-// its time, and hang where a GPU does: nobody else waits for it longer than a moment.
+// Samples all of the machine's GPUs while a trace is taken, on a thread of its own. NVML may be
+// slow, and hang with a GPU: no other thread waits for it longer than a moment.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ namespace cudabpf {
 class GpuSampler {
  public:
   static constexpr std::uint64_t MS = 1'000'000;
-  // GPM's counters give no figures of shorter times.
+  // GPM's counters give no figures for shorter times.
   static constexpr std::uint64_t WINDOW_NS = 100 * MS;
   static constexpr std::uint64_t SLOW_NS = 1000 * MS;
-  // The driver keeps only so many records of context switches.
+  // The driver keeps only a limited number of records of context switches.
   static constexpr std::uint64_t SWITCHES_NS = 100 * MS;
 
   using Load = std::function<Result<nvml::Functions>()>;
-  // Is called on the sampler's thread.
+  // Called on the sampler's thread.
   using OnNews = std::function<void(News news)>;
 
-  // Without a period: as often as costs little for so many GPUs. With `switches`, samples also say
-  // who had the GPU.
+  // Without a period: as often as costs little for this many GPUs. With `switches`, samples also
+  // show which processes had the GPU.
   GpuSampler(Load load, std::optional<std::uint64_t> period_ns,
              std::unique_ptr<SwitchReader> switches = nullptr);
   ~GpuSampler();
@@ -39,7 +39,7 @@ class GpuSampler {
   const Sampling& sampling() const { return sampling_; }
   // Begins to sample. The trace's ts 0 was at `begin_ns` on CLOCK_MONOTONIC.
   void start(std::uint64_t begin_ns, OnNews on_news);
-  // Reads all once more. Afterwards nothing is reported.
+  // Reads everything once more. Afterwards nothing is reported.
   void stop();
 
  private:

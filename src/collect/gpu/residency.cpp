@@ -53,7 +53,7 @@ void Residency::apply(const Pending& pending) {
   if (record.time < last_time_) return;
   spend_until(record.time);
   last_time_ = record.time;
-  state_ = starts ? State::resident : ends && fits ? State::nobody : State::unknown;
+  state_ = starts ? State::resident : ends && fits ? State::no_process : State::unknown;
   pid_ = record.pid;
   context_ = record.context;
 }

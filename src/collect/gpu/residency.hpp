@@ -1,6 +1,6 @@
-// Who had a GPU, from the driver's records of context switches. What they do not show is counted as
-// unknown: the time before the first start; before a record that follows on missing ones; and
-// from any record that does not fit, until the next start.
+// Which processes had a GPU, from the driver's records of context switches. What they do not show
+// is counted as unknown: the time before the first start; before a record that follows missing
+// ones; and from any record that does not fit until the next start.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ struct ContextSwitch {
   Kind kind = Kind::other;
   std::uint16_t seqno = 0;
   std::uint32_t pid = 0, context = 0;
-  bool of_instance = false;  // of a part of the GPU (MIG): it does not say who has the GPU
+  bool of_instance = false;  // of a part of the GPU (MIG): does not say which process has the GPU
 };
 
 class Residency {
  public:
-  // No record can be so much later than what is known already.
+  // No record can be later than what is known already by more than this.
   static constexpr std::uint64_t LATEST_NS = 1'000'000'000;
 
   struct Window {
@@ -36,31 +36,31 @@ class Residency {
 
   // In the order in which the driver reports them.
   void add(const ContextSwitch& record);
-  // So many records, later than those added so far, were dropped.
+  // This many records, later than those added so far, were dropped.
   void dropped(std::uint64_t count);
   // Every record of what came before this time has been added. A process that has ended meanwhile
-  // may have left no record of that.
+  // may have left no record of its end.
   void advance(std::uint64_t to, const std::function<bool(std::uint32_t pid)>& has_ended);
-  // What happened since this was last asked.
+  // What happened since the last call.
   Window take();
-  // How many records were missing since this was last asked.
+  // How many records were missing since the last call.
   std::uint64_t take_missing();
 
  private:
   struct Pending {
     ContextSwitch record;
-    bool after_gap = false;  // what came directly before it is missing
-    bool gap = false;        // no record: what comes after this time is missing
+    bool after_gap = false;  // what came directly before this record is missing
+    bool gap = false;        // not a record: what comes after this time is missing
   };
-  enum class State : std::uint8_t { unknown, nobody, resident };
+  enum class State : std::uint8_t { unknown, no_process, resident };
 
   void apply(const Pending& pending);
   void spend_until(std::uint64_t time);
 
   std::deque<Pending> pending_;
   State state_ = State::unknown;
-  std::uint32_t pid_ = 0, context_ = 0;  // whose the GPU is, if it is resident
-  std::uint64_t at_;                     // until then everything is reported
+  std::uint32_t pid_ = 0, context_ = 0;  // the process and context that have the GPU, if known
+  std::uint64_t at_;                     // everything before this time is reported
   std::uint64_t last_time_ = 0;          // of a record
   std::optional<std::uint16_t> last_seqno_;
   std::uint64_t missing_ = 0;

@@ -1,5 +1,6 @@
-// What cudabpf uses of the resource manager, the part of NVIDIA's driver behind /dev/nvidiactl. Its
-// interface has no version: numbers and structs are as the open kernel module 580 has them.
+// The part of the resource manager that cudabpf uses, the part of NVIDIA's driver behind
+// /dev/nvidiactl. Its interface has no version: numbers and structs are those of the open kernel
+// module 580.
 #pragma once
 
 #include <cstddef>
@@ -70,7 +71,7 @@ struct MapMemory {
   std::uint32_t padding;
   std::uint64_t offset, length, address;
   std::uint32_t status, flags;
-  int fd;  // whose next mmap gives the memory
+  int fd;  // the next mmap of this descriptor gives the memory
   std::uint32_t padding_of_fd;
 };
 static_assert(sizeof(MapMemory) == 56 && offsetof(MapMemory, status) == 40 &&
@@ -145,8 +146,8 @@ struct EnableEvents {
   std::uint32_t flags;
 };
 static_assert(sizeof(EnableEvents) == 8);
-// When the ring is full, what comes later is dropped and counted: what has been written stays as it
-// is until it is read.
+// When the ring is full, later records are dropped and counted; those in the ring stay until they
+// are read.
 constexpr std::uint32_t KEEP_OLDEST = 1;
 
 struct UpdateGet {
@@ -196,6 +197,6 @@ constexpr std::size_t RECORD_HEAD = offsetof(Record, tag);
 constexpr std::uint16_t CONTEXT_SWITCH = 2;                      // the type
 constexpr std::uint8_t CONTEXT_STARTS = 6, CONTEXT_ENDS = 7;     // tags
 constexpr std::uint8_t NO_INSTANCE = 0xff;                       // the GPU is not divided (MIG)
-constexpr std::uint32_t DRIVERS_OWN_PID = ~0u, HIDDEN_PID = 0u;  // those of no process
+constexpr std::uint32_t DRIVERS_OWN_PID = ~0u, HIDDEN_PID = 0u;  // pids of no process
 
 }  // namespace cudabpf::rm

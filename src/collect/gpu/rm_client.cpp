@@ -128,7 +128,7 @@ Result<Memory> Client::memory(const char* step, std::size_t size) {
   Fd fd(system_.open(CONTROL_NODE));
   if (!fd) return errno_error(step);
   MapMemory call{};
-  call.client = call.device = root_;  // the parent stands where a device does otherwise
+  call.client = call.device = root_;  // the parent is in the field that otherwise has a device
   call.memory = handle;
   call.length = size;
   call.flags = MAP_READ_ONLY;

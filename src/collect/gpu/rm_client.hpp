@@ -1,5 +1,5 @@
-// A client of the resource manager: the driver's devices, opened, and the objects that it makes for
-// us. The driver frees them all with the client.
+// A client of the resource manager: the driver's devices, opened, and the objects that the driver
+// makes for us. It frees them all with the client.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace cudabpf::rm {
 
-// How the driver is asked. A test has a driver of its own.
+// How the driver is called. A test has a driver of its own.
 struct System {
   int (*open)(const char* path);
   int (*ioctl)(int fd, unsigned long request, void* argument);

@@ -69,7 +69,7 @@ struct SwitchReader::Gpu {
   rm::Memory header, records;
   std::uint32_t get = 0;  // the next record to read
   std::uint64_t reported_until = 0;
-  Clock clock;  // when it was last followed
+  Clock clock;  // when the driver's records were last followed
   std::optional<Residency> residency;
 };
 
@@ -124,8 +124,8 @@ Result<std::unique_ptr<SwitchReader::Gpu>> SwitchReader::open_gpu(const rm::Card
   return gpu;
 }
 
-// The driver reads both clocks one after the other. Its own of the CPU is not the trace's: the two
-// run apart by less than is measured here, as long as little time passes.
+// The driver reads both clocks one after the other. Its own clock of the CPU is not the trace's:
+// over a short time, the two drift apart by less than is measured here.
 Result<SwitchReader::Clock> SwitchReader::clock_of(const Gpu& gpu) {
   std::uint64_t before = now_ns(CLOCK_MONOTONIC_RAW);
   rm::TimeCorrelation times{};

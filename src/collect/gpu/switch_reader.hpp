@@ -1,5 +1,5 @@
-// Who has the GPUs: reads the driver's records of context switches. Opening it takes root; what is
-// open can be read without rights.
+// Which processes have the GPUs: reads the driver's records of context switches. Opening it takes
+// root; once open, it can be read without rights.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace cudabpf {
 
-// The part of the driver that is asked has no version of its own: only what was tried is asked.
+// This part of the driver has no version of its own: it is only used with versions that were tried.
 struct LoadedDriver {
   std::string_view version;
   bool is_open = false;  // the open kernel module
@@ -23,7 +23,7 @@ struct LoadedDriver {
 
 class SwitchReader {
  public:
-  // What happened so long ago is recorded by now.
+  // Everything older than this has been recorded.
   static constexpr std::chrono::nanoseconds SETTLED = std::chrono::milliseconds(1);
 
   // Begins to record, on all GPUs that this process may use. An error says why it cannot be.
@@ -31,16 +31,17 @@ class SwitchReader {
                                                     const LoadedDriver& driver);
   ~SwitchReader();
 
-  // Reads what the driver has recorded. Must be called often, for it keeps only so much. After an
-  // error nothing can be read any more. `own_pids`: the driver's pids are not those seen here.
+  // Reads what the driver has recorded. Must be called often, for the driver keeps a limited
+  // number. After an error nothing can be read any more. `own_pids`: the driver's pids are not
+  // those seen here.
   Result<> follow(bool own_pids);
 
   struct Taken {
     GpuResidents residents;     // ns on CLOCK_MONOTONIC
     std::uint64_t missing = 0;  // records
   };
-  // Who had the GPU at this PCI address, as NVML writes it, from the last call of this function
-  // until shortly before the last call of follow(). Nothing: the GPU is not followed.
+  // The processes that had the GPU at this PCI address (as NVML writes it) from the last call of
+  // this function until shortly before the last call of follow(). Nothing: the GPU is not followed.
   std::optional<Taken> take(std::string_view bus_id);
 
  private:

@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t MAX_HANDSHAKES = 256;
 // An honest process has one for each libcuda that it loads, one after the other.
 constexpr std::size_t MAX_OF_ONE = 4;
-constexpr std::size_t MAX_READINGS = 4;  // of files, at once; of one process one
+constexpr std::size_t MAX_READINGS = 4;  // of files, at once; one for each process
 constexpr std::uint64_t WELCOME_NS = 2'000'000, LOOK_NS = 3'000'000;
 constexpr std::uint64_t CLOSE_NS = 500'000'000;
 constexpr const char* NO_DESCRIPTOR = "cudabpf may open no more files (ulimit -n)";
@@ -31,7 +31,7 @@ constexpr const char* GAVE_UP = "it waited too long for cudabpf, or could not re
 constexpr const char* SILENT =
     "it connected to cudabpf but sent no message; a seccomp filter may refuse it sendmsg or "
     "recvmsg";
-constexpr std::uint64_t PATIENCE_NS = 5'000'000'000;  // with one who says nothing
+constexpr std::uint64_t PATIENCE_NS = 5'000'000'000;  // with a process that says nothing
 
 std::string_view why_not(std::uint8_t outcome) {
   switch (outcome) {
@@ -51,7 +51,7 @@ bool has_descriptors(std::size_t count) {
     return bool(one) || errno == EBADF;
   });
 }
-// Without so many, a process can neither be looked at nor get shared memory.
+// With fewer, a process can neither be looked at nor get shared memory.
 constexpr std::size_t NEEDED = 4;
 
 template <typename T>
@@ -110,7 +110,7 @@ std::vector<int> Handshakes::watch_fds() const {
 void Handshakes::look(News& news) {
   parting_.go_on();
   welcome(now_ns(CLOCK_MONOTONIC) + WELCOME_NS, news);
-  // However many come, there is time for those who are here. In turn: who was looked at comes last.
+  // However many come, there is time for all. In turn: a process that was looked at comes last.
   std::uint64_t until = now_ns(CLOCK_MONOTONIC) + LOOK_NS;
   for (std::size_t count = handshakes_.size(); count && now_ns(CLOCK_MONOTONIC) < until; count--) {
     handshakes_.splice(handshakes_.end(), handshakes_, handshakes_.begin());
@@ -151,9 +151,10 @@ void Handshakes::welcome(std::uint64_t until, News& news) {
 }
 
 void Handshakes::turn_away(Connection connection, News& news) {
-  listener_.give_up_spares();  // it takes some to see who that is,
+  listener_.give_up_spares();  // identifying a process takes some,
   Host::Kin kin = Host::Kin::stranger;
-  // and whoever cannot be seen looks like a stranger: another thread may have had the last one.
+  // and one that cannot be identified looks like a stranger: another thread may have had the last
+  // one.
   constexpr int TIMES = 3;
   for (int i = 0; i < TIMES && kin == Host::Kin::stranger; i++) kin = host_.kin(connection.pid);
   bool may_be_ours = kin == Host::Kin::ours || (kin == Host::Kin::stranger && !has_descriptors(1));
@@ -164,11 +165,11 @@ void Handshakes::turn_away(Connection connection, News& news) {
       may_be_ours = true;
       name = std::move(*said);
     }
-  parting_.with(std::move(connection.socket));  // who runs on from here, and may soon have ended
+  parting_.with(std::move(connection.socket));  // its process may soon have ended
   if (may_be_ours) leave_unrecorded(connection.pid, std::move(name), NO_DESCRIPTOR, news);
 }
 
-// Nothing that a stranger has sent is looked at.
+// Nothing that a stranger has sent is read.
 void Handshakes::greet(Connection connection) {
   Host::Kin kin = host_.kin(connection.pid);
   auto of_one = [&](const Handshake& handshake) {
@@ -241,13 +242,13 @@ Handshakes::Then Handshakes::hear_hello(Handshake& handshake, const Waiting& fir
     return Then::part;
   }
   handshake.tracer =
-      Procfs().tracer(handshake.connection.pid);  // it waits; later it may have ended
+      Procfs().tracer(handshake.connection.pid);  // the process waits; later it may have ended
   if (hello.reason == abi::CI_LOADED) return begin_to_read(handshake, hello, news);
   take_away(handshake.connection.socket.get());
   handshake.hello = hello;
   if (hello.reason == abi::CI_FORKED) return answer(handshake, nullptr, news);
   if (hello.reason != abi::CI_LEAVING) return Then::part;
-  // Its handshake is not over: it stays until this cudabpf ends, or until patience does.
+  // Its handshake is not over: it stays until this cudabpf ends, or until its time is over.
   host_.depart(handshake.connection.pid);
   handshake.answered = true;
   return Then::go_on;
@@ -305,7 +306,7 @@ Handshakes::Then Handshakes::read(Handshake& handshake, News& news) {
 
 Handshakes::Then Handshakes::answer(Handshake& handshake, const PlannedLibrary* library,
                                     News& news) {
-  // Who has given up meanwhile, or has died, gets no room.
+  // A process that has given up meanwhile, or has died, gets no shared memory.
   if (peek(handshake.connection.socket.get(), {})) return Then::go_on;
   bool of_use = !library || library->count;
   Host::Admission admission;
@@ -318,7 +319,7 @@ Handshakes::Then Handshakes::answer(Handshake& handshake, const PlannedLibrary* 
     handshake.library->names = library->names;
     handshake.library->refused = library->refused;
   }
-  if (!of_use) say_of_no_use(*library);
+  if (!of_use) report_unusable(*library);
   handshake.answered = true;
   if (send_answer(handshake, admission, library)) return Then::wait;
   if (errno == EPIPE || errno == ECONNRESET) return Then::go_on;  // it has given up, or is dead
@@ -344,8 +345,8 @@ bool Handshakes::send_answer(Handshake& handshake, const Host::Admission& admiss
   return send(handshake.connection.socket.get(), message_bytes(answer), fds);
 }
 
-void Handshakes::say_of_no_use(const PlannedLibrary& planned) {
-  if (!told_.insert({planned.id.device, planned.id.inode}).second) return;
+void Handshakes::report_unusable(const PlannedLibrary& planned) {
+  if (!reported_.insert({planned.id.device, planned.id.inode}).second) return;
   log::warning("{} is not traced: {}", planned.library.path,
                planned.library.error.empty() ? "none of its functions can be patched"
                                              : planned.library.error);
@@ -354,7 +355,7 @@ void Handshakes::say_of_no_use(const PlannedLibrary& planned) {
 void Handshakes::note(const Handshake& handshake, const abi::ci_done& done, News& news) {
   if (!handshake.library) return;
   if (done.sites != handshake.library->names.size())
-    return leave_unrecorded(handshake, "it has no room for memory to share", news);
+    return leave_unrecorded(handshake, "it has no room for shared memory", news);
   const PlannedLibrary& planned = *handshake.library;
   std::vector<std::string> refused = planned.refused;
   std::string_view last;
@@ -365,8 +366,8 @@ void Handshakes::note(const Handshake& handshake, const abi::ci_done& done, News
   }
   std::size_t count = planned.names.size() + planned.refused.size() - refused.size();
   Library library = planned.library;
-  bool first = told_.insert({planned.id.device, planned.id.inode}).second;
-  if (!count && !planned.names.empty()) {  // of a library without any it has been said
+  bool first = reported_.insert({planned.id.device, planned.id.inode}).second;
+  if (!count && !planned.names.empty()) {  // one without any names has been reported already
     leave_unrecorded(
         handshake,
         handshake.tracer
@@ -382,7 +383,7 @@ void Handshakes::note(const Handshake& handshake, const abi::ci_done& done, News
   news.libraries.push_back(std::move(library));
 }
 
-// ----- processes that came to be recorded, and are not
+// ----- processes that came to be recorded but are not
 
 void Handshakes::leave_unrecorded(const Handshake& handshake, const std::string& why, News& news) {
   leave_unrecorded(handshake.connection.pid, {}, why, news);
@@ -395,12 +396,13 @@ void Handshakes::leave_unrecorded(pid_t pid, std::string name, const std::string
   std::erase_if(unrecorded_at_, [&](const auto& one) { return now - one.second > ONCE_NS; });
   if (!unrecorded_at_.try_emplace(pid, now).second) return;
   if (std::string known = Procfs().process(pid).comm; !known.empty()) name = known;
-  std::string who = fmt::format("pid {}{}", pid, name.empty() ? "" : fmt::format(" ({})", name));
-  log::warning("calls of {} are not recorded: {}", who, why);
+  std::string process =
+      fmt::format("pid {}{}", pid, name.empty() ? "" : fmt::format(" ({})", name));
+  log::warning("calls of {} are not recorded: {}", process, why);
   LossEvent loss;
   loss.reason = Loss::process_unrecorded;
   loss.count = 1;
-  loss.detail = fmt::format("{}: {}", who, why);
+  loss.detail = fmt::format("{}: {}", process, why);
   news.losses.push_back(std::move(loss));
 }
 

@@ -26,20 +26,20 @@ struct Arrival {
   abi::ci_hello hello{};
 };
 
-// Who knows which processes are to be recorded.
+// Knows which processes are to be recorded.
 class Host {
  public:
   enum class Kin : std::uint8_t {
     ours,  // one that is to be recorded
     stranger,
-    gone,  // it cannot be found out any more
+    gone,  // that cannot be found out any more
   };
   // Whether the process is traced, and the descriptor of its shared memory if it needs one (else
   // -1).
   struct Admission {
     bool traced = false;
     int shared = -1;
-    std::string failed;  // why not, if it was to be
+    std::string failed;  // why the process is not recorded, although it should be
   };
 
   virtual ~Host() = default;
@@ -63,22 +63,22 @@ class Handshakes {
   ~Handshakes();
 
   std::vector<int> watch_fds() const;  // readable when there is something to do
-  // Does it. There is news of libraries whose functions have been patched for the first time, and
-  // of processes that came to be recorded and are not.
+  // Serves them. News: libraries whose functions have been patched for the first time, and
+  // processes that came to be recorded but are not.
   void look(News& news);
-  // Nobody is let in any more; what those who have come already have to say is heard.
+  // No process is let in any more; what those that have come already have to say is heard.
   void close(News& news);
-  // A process was to be recorded, and is not.
+  // A process was to be recorded, but is not.
   void miss(pid_t pid, const std::string& why, News& news) { leave_unrecorded(pid, {}, why, news); }
 
  private:
   struct Handshake {
     Connection connection;
     std::uint64_t give_up_ns = 0;
-    bool is_ours = false;  // it was there to say whether it is to be recorded
+    bool is_ours = false;  // it still existed when this was to be decided
     std::optional<abi::ci_hello> hello;
     std::optional<elf::Reading> reading;
-    bool waits_for_reading = false;  // others are being read
+    bool waits_for_reading = false;  // until other files have been read
     bool answered = false;
     pid_t tracer = 0;                       // a process that debugs it; 0: none
     std::optional<PlannedLibrary> library;  // without its descriptor
@@ -99,10 +99,10 @@ class Handshakes {
   Then answer(Handshake& handshake, const PlannedLibrary* library, News& news);
   bool send_answer(Handshake& handshake, const Host::Admission& admission,
                    const PlannedLibrary* library);
-  void say_of_no_use(const PlannedLibrary& library);
+  void report_unusable(const PlannedLibrary& library);
   void note(const Handshake& handshake, const abi::ci_done& done, News& news);
   void leave_unrecorded(const Handshake& handshake, const std::string& why, News& news);
-  // `name`: of one that may have ended.
+  // `name`: of a process that may have ended.
   void leave_unrecorded(pid_t pid, std::string name, const std::string& why, News& news);
 
   Listener listener_;
@@ -115,7 +115,7 @@ class Handshakes {
   bool closed_ = false;
   std::list<Handshake> handshakes_;
   std::map<pid_t, std::uint64_t> unrecorded_at_;
-  std::set<std::pair<std::uint64_t, std::uint64_t>> told_;  // devices and inodes of libraries
+  std::set<std::pair<std::uint64_t, std::uint64_t>> reported_;  // devices and inodes of libraries
 };
 
 }  // namespace cudabpf

@@ -36,14 +36,14 @@ constexpr std::pair<abi::cb_counter, Loss> LOSSES[] = {
 
 constexpr std::uint64_t MAX_RING = 256 << 20;  // a process has 1,024
 
-// From here on nothing is recorded in these rings.
+// Records nothing in these rings from now on.
 void silence(const std::vector<std::shared_ptr<SharedRings>>& traced) {
   // Most calls that are under way return within this time.
   constexpr auto UNDER_WAY = std::chrono::milliseconds(5);
   for (const auto& shared : traced) shared->record(abi::CI_RETURNS);
   std::this_thread::sleep_for(UNDER_WAY);
   for (const auto& shared : traced) shared->record(abi::CI_NOTHING);
-  // Calls that are just writing take less than a microsecond, unless their thread has to wait.
+  // Calls that are writing take less than a microsecond, unless their thread has to wait.
   constexpr auto PATIENCE = std::chrono::milliseconds(100), STEP = std::chrono::milliseconds(1);
   auto give_up = std::chrono::steady_clock::now() + PATIENCE;
   for (const auto& shared : traced)
@@ -77,7 +77,7 @@ InsideSource::~InsideSource() = default;
 Result<std::unique_ptr<Source>> InsideSource::open(SourceOptions options, Place place) {
   for (const std::string& path : options.libraries)
     if (!open_named(path)) return no_such_library(path);
-  // Libraries come later, but what the user has got wrong shows up now.
+  // Libraries come later, but the user's mistakes are reported now.
   if (options.calls && !options.filter.selects_some_of(ApiId::cuda))
     return nothing_selected(options.filter);
   options.filter.tally = false;
@@ -111,7 +111,7 @@ void InsideSource::describe(Session& session) const {
 
 Result<> InsideSource::start(OnRecord on_record) {
   on_record_ = std::move(on_record);
-  raise_file_limit();  // each process takes two
+  raise_file_limit();  // each process takes two descriptors
   auto listener = TRY(Listener::open(place_.listener, {geteuid(), 0, place_.user}));
   Host& host = *this;
   handshakes_.emplace(std::move(listener), reader_, libraries_, options_.libraries, host,
@@ -121,7 +121,8 @@ Result<> InsideSource::start(OnRecord on_record) {
 }
 
 bool InsideSource::knows_the_listener(pid_t pid) const {
-  // Beside eBPF, this process has put its rights aside, and its equals hide from it.
+  // Beside eBPF, this process has put its rights aside, and processes of the same user hide from
+  // it.
   privileges::Raised looking({CAP_SYS_PTRACE});
   const std::string variable = std::string(CI_LISTENER "=") + place_.listener;
   for (const std::string& one : Procfs().environment(pid))
@@ -188,12 +189,12 @@ Host::Admission InsideSource::admit(const Arrival& arrival) {
   if (has_ended(arrival.pid, newcomer.pidfd)) return {};
   auto made = SharedRings::make(driver_plan(), clock_, options_.ring_size);
   if (!made) return {.failed = made.error().message};
-  // Its cuInit is under way, so from here on all is seen of what the program does, as after an
+  // Its cuInit is under way, so everything that the program does from here on is seen, as after an
   // exec.
   bool forked = arrival.hello.reason == abi::CI_FORKED;
   newcomer.record =
       process_record(forked ? abi::CB_FORK : abi::CB_EXEC, arrival.pid, now_ns(CLOCK_MONOTONIC));
-  // In the /proc of another pid namespace, this is somebody else.
+  // In the /proc of another pid namespace, this is another process.
   newcomer.inner_pid = Procfs().is_ours() ? newcomer.record.ns_pid : pid;
   newcomer.shared = std::make_shared<SharedRings>(std::move(*made));
   int shared = newcomer.shared->fd();
@@ -204,7 +205,7 @@ Host::Admission InsideSource::admit(const Arrival& arrival) {
   return {true, shared, {}};
 }
 
-// The process that has started this cudabpf says so, once, when it takes it along.
+// The process that has started this cudabpf reports its own end, once, if cudabpf ends with it.
 void InsideSource::depart(pid_t pid) {
   auto known = known_.find(static_cast<std::uint32_t>(pid));
   auto shared = known == known_.end() ? nullptr : known->second.lock();
@@ -223,7 +224,7 @@ News InsideSource::look() {
   News news;
   if (!handshakes_) return news;
   handshakes_->look(news);
-  miss_who_never_came(news);
+  miss_process_that_never_came(news);
   date(news);
   return news;
 }
@@ -232,7 +233,7 @@ News InsideSource::last_look() {
   News news;
   if (!handshakes_) return news;
   handshakes_->close(news);
-  miss_who_never_came(news);
+  miss_process_that_never_came(news);
   date(news);
   return news;
 }
@@ -245,7 +246,7 @@ void InsideSource::date(News& news) {
 }
 
 // A process that has started its own cudabpf comes at once.
-void InsideSource::miss_who_never_came(News& news) {
+void InsideSource::miss_process_that_never_came(News& news) {
   constexpr std::uint64_t CONNECTS_WITHIN_NS = 5'000'000'000;
   if (!place_.is_secret || came_ || missed_) return;
   auto pid = static_cast<pid_t>(selected_);

@@ -23,8 +23,8 @@ class InsideSource final : public Source, private Host {
  public:
   struct Place {
     std::string listener;   // the path of the socket: see Listener::choose_path
-    uid_t user = 0;         // as whom the command runs
-    DriverDevices devices;  // of the NVIDIA driver, if what is asked of it is recorded
+    uid_t user = 0;         // the user that the command runs as
+    DriverDevices devices;  // of the NVIDIA driver, if operations on them are recorded
     bool is_secret =
         false;  // only the process to be traced, and its children, learn of the listener
   };
@@ -55,7 +55,7 @@ class InsideSource final : public Source, private Host {
   bool may_miss_exits() const override { return false; }
 
   std::size_t awaited() const override;
-  void forget_process(std::uint32_t) override {}  // it has shared memory, or none
+  void forget_process(std::uint32_t) override {}  // a process has shared memory, or none
   bool is_alive(std::uint32_t pid) const override;
   Losses losses() const override;
   Accounts accounts() const override;
@@ -67,9 +67,9 @@ class InsideSource final : public Source, private Host {
   Admission admit(const Arrival& arrival) override;
   void depart(pid_t pid) override;
   void date(News& news);
-  void miss_who_never_came(News& news);
+  void miss_process_that_never_came(News& news);
   abi::ci_driver driver_plan() const;
-  // The process has been started by the command, or by one that was.
+  // The command has started the process, or one of its ancestors.
   bool belongs(pid_t pid) const;
   bool knows_the_listener(pid_t pid) const;
   std::size_t count_awaited() const;
@@ -83,11 +83,12 @@ class InsideSource final : public Source, private Host {
   std::uint64_t begin_ns_ = 0;
   std::uint32_t selected_ = 0;
   std::size_t libraries_attached_ = 0;
-  // By process; the reading thread may have let go of one, but not the other way round.
+  // By process; the reading thread may have let go of one that is here, but not the other way
+  // round.
   std::map<std::uint32_t, std::weak_ptr<SharedRings>> known_;
 
-  // The one process that this cudabpf was started for, by itself: whether it has come, and whether
-  // it has gone. It may live on for a moment then, but is no longer recorded.
+  // The one process that this cudabpf was started for: whether it has come, and whether it has
+  // gone. It may live on for a moment then, but is no longer recorded.
   bool came_ = false, missed_ = false;
   std::atomic<bool> departed_ = false;
 

@@ -45,7 +45,7 @@ bool is_folder_of_a_listener(std::string_view name) {
          name.find_first_not_of("0123456789abcdef", FOLDER.size()) == name.npos;
 }
 
-// Its cudabpf has been killed. A young one may just be about to listen.
+// Its cudabpf has been killed. A young folder's may be about to listen.
 bool was_left(const std::string& folder) {
   constexpr time_t YOUNG_S = 60;
   struct stat status {};
@@ -108,7 +108,8 @@ Result<Listener> Listener::open(std::string path, std::vector<uid_t> users) {
 
 Listener::~Listener() {
   if (!socket_) return;
-  // Whoever still waits before it may have sent something; this process's end closes it.
+  // A process that still waits to be accepted may have sent something; this process's end closes
+  // it.
   socket_.release();
   unlink(path_.c_str());
   rmdir(folder_of(path_).c_str());
@@ -119,7 +120,7 @@ void Listener::keep_spares() {
     if (!spare) spare = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
-// accept() takes a descriptor before it looks whether anybody is there.
+// accept() takes a descriptor before it looks whether a connection waits.
 Fd Listener::accept_one(bool& with_spare) {
   auto accepted = [this] {
     return Fd(accept4(fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -159,7 +160,7 @@ std::optional<Connection> Listener::next() {
 }
 
 std::optional<Waiting> peek(int socket, std::span<std::byte> buffer) {
-  // SharedRings for who has sent it, which comes with each message, and for no descriptor.
+  // For the sender, which SharedRings gets with each message, and for no descriptor.
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred))];
   iovec part{buffer.data(), buffer.size()};
   msghdr header{};

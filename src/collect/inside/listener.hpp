@@ -1,5 +1,5 @@
-// The socket by which traced processes find cudabpf, and the messages on it. Whoever comes is taken
-// for hostile.
+// The socket by which traced processes find cudabpf, and the messages on it. Every process that
+// connects is taken for hostile.
 #pragma once
 
 #include <sys/types.h>
@@ -17,31 +17,31 @@
 
 namespace cudabpf {
 
-// Who has connected, according to the kernel.
+// A process that has connected, according to the kernel.
 struct Connection {
-  Fd socket;               // whoever closes it may have to wait: see parting.hpp
-  pid_t pid = 0;           // as this process sees it; 0: it cannot
+  Fd socket;               // closing it may take long: see parting.hpp
+  pid_t pid = 0;           // in this process's pid namespace; 0: it has none there
   bool is_let_in = false;  // of a user for whom the listener is open
   bool is_last = false;    // this process has no descriptor left
 };
 
 class Listener {
  public:
-  // A path that nobody can guess, in `temporary` (TMPDIR) if it can be used, else in /tmp. It is
-  // needed before the listener can be opened.
+  // A path that cannot be guessed, in `temporary` (TMPDIR) if it can be used, else in /tmp. Needed
+  // before the listener can be opened.
   static Result<std::string> choose_path(const std::string& temporary);
 
-  // Opens it to these users. The folder of the path is made, and removed with the listener. What
-  // others have left beside it, who were killed, is removed, too.
+  // Opens it to these users. Creates the path's folder, which is removed with the listener. Also
+  // removes what other listeners that were killed have left beside it.
   static Result<Listener> open(std::string path, std::vector<uid_t> users);
   Listener(Listener&&) = default;
   Listener& operator=(Listener&&) = delete;
   ~Listener();
 
-  int fd() const { return socket_.get(); }  // readable when somebody has come
-  // The next one; nothing if nobody is waiting.
+  int fd() const { return socket_.get(); }  // readable when a process has connected
+  // The next connection; nothing if none waits.
   std::optional<Connection> next();
-  // Leaves some descriptors to others until then.
+  // Leaves some descriptors to others until next() is called.
   void give_up_spares() { spares_ = {}; }
 
  private:
@@ -54,14 +54,14 @@ class Listener {
   }
 
   Fd socket_;
-  // Given up when there is no other descriptor: to let one in, to see who that is, and because
-  // another thread may just take one.
+  // Given up when there is no other descriptor: to accept a connection, to identify its process,
+  // and because another thread may be taking one.
   std::array<Fd, 3> spares_;
   std::string path_;
   std::vector<uid_t> users_;
 };
 
-// The first message that waits on a connection, which stays where it is.
+// The next message on a connection, which stays there.
 struct Waiting {
   std::size_t size = 0;
   bool brings_descriptors = false;  // or may do so
@@ -69,8 +69,8 @@ struct Waiting {
 };
 // As much of it as there is room for. Nothing if there is none yet.
 std::optional<Waiting> peek(int socket, std::span<std::byte> buffer);
-// Takes away the first message, which must bring no descriptors: closing those may take as long as
-// whoever has sent them likes.
+// Takes away the first message, which must bring no descriptors: their sender decides how long
+// closing them takes.
 void take_away(int socket);
 bool send(int socket, std::span<const std::byte> bytes, std::span<const int> fds);
 

@@ -10,11 +10,11 @@ namespace cudabpf {
 
 namespace {
 
-// The kernel keeps some ten messages; who has made it keep more is left to the other process.
+// The kernel keeps some ten messages; a connection that has more is left to the other process.
 constexpr std::size_t MAX_MESSAGES = 16;
 constexpr std::size_t MAX_LEFT = 64;
 
-// No message that is left on the connection, on which nobody can send any more, brings anything.
+// The connection takes no more messages, and none that is left brings descriptors.
 bool is_harmless(int socket) {
   for (std::size_t i = 0; i < MAX_MESSAGES; i++) {
     auto first = peek(socket, {});
@@ -27,7 +27,7 @@ bool is_harmless(int socket) {
 
 }  // namespace
 
-// The end of this process closes them, for which nothing makes it wait.
+// The end of this process closes the rest, for which nothing makes it wait.
 Parting::~Parting() {
   for (Fd& socket : left_) socket.release();
 }

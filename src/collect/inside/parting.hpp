@@ -1,6 +1,6 @@
-// Ends connections. What strangers have sent and nobody has read is closed with a connection, and
-// that may take as long as they like: a socket that lingers, say, waits for an hour. So where
-// something of that kind is left, another process closes it.
+// Ends connections. Unread messages of strangers are closed with a connection, and that may take as
+// long as they like: a socket that lingers, say, waits for an hour. So where such messages are
+// left, another process closes the connection.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@ class Parting {
   ~Parting();
 
   void with(Fd socket);
-  // Somebody else may just be reading from it.
+  // Another thread may still be reading from it.
   void with_one_in_use(Fd socket);
-  // Those that could not be ended at once.
+  // Tries again those that could not be ended at once.
   void go_on();
   bool is_behind() const;
 

@@ -24,14 +24,14 @@ static_assert(detour::CODE == CI_MAX_CODE && detour::JUMP == CI_JUMP && detour::
 
 // What the library inside a process patches.
 constexpr const Api& API = api(ApiId::cuda);
-// A program may bring library after library.
+// A program may load library after library.
 constexpr std::size_t MAX_PLANNED = 64;
 
 abi::ci_site site_of(const PlannedProbe& probe, const Function* function,
                      const detour::Place& place, std::span<const std::byte> code) {
   abi::ci_site site{};
   // A program whose function got fewer words than it has arguments would compute something else, so
-  // a table that is wrong by a few must not suffice for that.
+  // a slightly wrong table must not be enough for that.
   site.above =
       function && function->stack_words > CI_USUAL_ABOVE ? function->stack_words : CI_USUAL_ABOVE;
   site.offset = probe.offset;

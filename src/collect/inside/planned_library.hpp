@@ -1,4 +1,4 @@
-// What is to be recorded of a libcuda, in the form that the library inside takes.
+// What to record of a libcuda, in the form that the library inside takes.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class PlannedLibraries {
 
   // Null: it has not been planned. Both answers stay valid until the next library is planned.
   const PlannedLibrary* find(const elf::Reading::Taken& file) const;
-  // `named`: by the user. An error: this process has not what it takes.
+  // `named`: by the user. An error: this process lacks the descriptors or the memory.
   Result<const PlannedLibrary*> plan(const elf::Reading::Taken& file,
                                      const Result<elf::Contents>& contents, bool named);
 

@@ -50,7 +50,7 @@ abi::cb_process process_record(abi::cb_kind kind, pid_t pid, std::uint64_t ts) {
 
 std::optional<int> exit_status(pid_t pid, int pidfd) {
   siginfo_t ended{};
-  // A child stays as it is, for whoever waits for it.
+  // The child stays a zombie, for its parent's wait().
   if (waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT | WNOHANG) == 0 &&
       ended.si_pid == pid)
     return ended.si_code == CLD_EXITED ? W_EXITCODE(ended.si_status, 0)

@@ -1,5 +1,5 @@
-// Records of processes, made by cudabpf itself: with no program in the kernel, nobody else makes
-// them.
+// Records of processes that cudabpf makes itself: without a program in the kernel, nothing else
+// makes them.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,7 @@
 
 namespace cudabpf {
 
-// What /proc says of a process that is there; `kind`: CB_FORK or CB_EXEC.
+// What /proc says of a process; `kind`: CB_FORK or CB_EXEC.
 abi::cb_process process_record(abi::cb_kind kind, pid_t pid, std::uint64_t ts);
 
 // How a process ended, as wait(2) gives it. Nothing: it is not known yet, or cannot be known.

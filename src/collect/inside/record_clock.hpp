@@ -15,12 +15,12 @@ class RecordClock {
     if (is_ == abi::CI_TICKS) ticks_.add(TickClock::now());
   }
 
-  // The cheapest that can be had here.
+  // The cheapest one that is available here.
   static abi::ci_clock best() {
     return TickClock::is_reliable() ? abi::CI_TICKS : abi::CI_MONOTONIC;
   }
 
-  // What it says now. What it has said until now can then be converted exactly.
+  // The time now. Every time read before can then be converted exactly.
   std::uint64_t now() {
     if (is_ == abi::CI_MONOTONIC) return now_ns(CLOCK_MONOTONIC);
     TickClock::Moment now = TickClock::now();

@@ -23,8 +23,8 @@ namespace {
 // The largest record that the library makes: a kernel's name, or a call with a long string.
 constexpr std::uint32_t LARGEST =
     sizeof(abi::cb_head) + CB_PLAIN_ARGS * sizeof(std::uint64_t) + CB_LONG_STRING;
-// A record that was made so long after somebody has looked at it says a wrong time: in
-// nanoseconds, or in ticks, which are shorter.
+// A record made later than the last look by more than this has a wrong time: in nanoseconds, or in
+// ticks, which are shorter.
 constexpr std::uint64_t WRONG = 1'000'000'000;
 
 constexpr std::uint64_t padded(std::uint64_t size) { return (size + 7) & ~std::uint64_t{7}; }
@@ -96,7 +96,7 @@ Result<SharedRings> SharedRings::make(const abi::ci_driver& driver, abi::ci_cloc
                                    human_bytes(CI_RINGS * ring_size));
     return error;
   }
-  // The process has it, too: were it to shrink, reading would kill.
+  // The process has it, too: if the process could shrink it, reading would kill cudabpf.
   if (fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
     return errno_error("sealing memory to share");
   void* memory =
@@ -171,7 +171,7 @@ InsideCounts SharedRings::counts_of_ring(std::size_t number) const {
   std::uint64_t taken = ring ? ring->taken() : 0;
   InsideCounts counts;
   if (ring && ring->broken()) {
-    // What it says of itself is worth nothing; what was read of it is known.
+    // What the process claims is worth nothing; what was read is known.
     counts.entered = counts.emitted = taken;
     return counts;
   }
@@ -240,7 +240,7 @@ std::uint64_t SharedRings::broken() const {
 }
 
 bool ThreadRing::look() {
-  constexpr unsigned MUCH = 8;  // a part of so many
+  constexpr unsigned MUCH = 8;  // one part in this many
   if (broken_ || given_up_) return false;
   std::uint64_t head = __atomic_load_n(&shared_->head, __ATOMIC_ACQUIRE);
   if (head % 8 || head < head_ || head - tail_ > size_) {
@@ -305,7 +305,7 @@ void ThreadRing::leave() {
 
 void ThreadRing::free() {
   __atomic_store_n(&shared_->tail, tail_, __ATOMIC_RELEASE);
-  __atomic_store_n(&shared_->tid, 0, __ATOMIC_RELAXED);  // nor is the next one's known at once
+  __atomic_store_n(&shared_->tid, 0, __ATOMIC_RELAXED);  // nor is the next thread's known at once
   fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset_),
             static_cast<off_t>(size_));
   __atomic_store_n(&shared_->state, __u32{abi::CI_FREE}, __ATOMIC_RELEASE);

@@ -1,6 +1,6 @@
-// The memory that a traced process shares with cudabpf, and how its rings are read. All of it may
-// be written by the process at any time: each number is checked after it was read once, each record
-// is copied before anybody looks at it.
+// The memory that a traced process shares with cudabpf, and how its rings are read. The process may
+// write all of it at any time: each number is checked after it was read once, each record is copied
+// before it is looked at.
 #pragma once
 
 #include <array>
@@ -23,9 +23,9 @@ struct InsideCounts {
   std::array<std::uint64_t, abi::CB_COUNTERS> dropped{};  // by cb_counter, from CB_DROPPED_ENTRY on
   std::uint64_t unread = 0;                               // written, and given up by cudabpf
 
-  // Records that were emitted, dropped or given up. One that is still being written is neither.
+  // Records that were emitted, dropped or given up. A record that is still being written is none.
   std::uint64_t known() const;
-  // Sums of what processes claim stay at their largest rather than begin anew.
+  // Sums of what processes claim stay at their largest value instead of wrapping around.
   InsideCounts& operator+=(const InsideCounts& more);
 };
 
@@ -37,12 +37,12 @@ class ThreadRing {
              std::uint64_t offset)
       : shared_(&shared), data_(data), size_(size), file_(file), offset_(offset) {}
 
-  // Looks how far the thread has written. True if much of the ring is taken.
+  // Looks how much the thread has written. True if much of the ring is taken.
   bool look();
   // When the next record was made; nothing: there is none, or it was made after `until`. `looked`:
   // after the last look(); none was made later.
   std::optional<std::uint64_t> next(std::uint64_t until, std::uint64_t looked);
-  // Copies it, and goes on. Only after next() said that there is one. Empty: it makes no sense.
+  // Copies the record, and goes on. Only after next() found one. Empty: it makes no sense.
   std::span<const std::byte> take(std::span<std::byte> copy);
 
   std::uint32_t tid() const { return __atomic_load_n(&shared_->tid, __ATOMIC_ACQUIRE); }
@@ -53,14 +53,15 @@ class ThreadRing {
   // Its thread has gone and all of it was read.
   bool was_left();
   bool in_use() const;
-  // Its thread has died without a word.
+  // Its thread has died without leaving the ring.
   void leave();
   // Gives its memory back and lets another thread have it.
   void free();
-  // Nobody writes to it any more, and all that makes sense was read.
+  // The ring is not written any more, and all that makes sense was read.
   void end();
-  // Nothing of it is read from here on. How much is unread follows from one look at the head and
-  // at what the thread has counted: a ring may hold more than there is time or memory to touch.
+  // Reads nothing of it from here on. The number of unread records follows from one look at the
+  // head and at what the thread has counted: a ring may hold more than there is time or memory to
+  // touch.
   void give_up();
 
   std::uint64_t taken() const { return taken_; }
@@ -97,29 +98,29 @@ class SharedRings {
 
   // From now on no new calls are recorded (or nothing at all); calls that are writing finish.
   void record(abi::ci_on what);
-  // No call is writing any more, as far as the process says.
+  // According to the process, no call is writing any more.
   bool is_at_rest() const;
 
   // --- by the reader
-  void note_read();  // who does not, is taken for dead after a while
+  void note_read();  // a reader that does not is taken for dead after a while
   // How many rings have ever been used. Rings never move.
   std::size_t rings();
   ThreadRing& ring(std::size_t number);
-  // What waits in all rings counts as lost, and nothing is read from here on.
+  // Counts what waits in all rings as lost, and reads nothing from here on.
   void abandon();
 
-  // What the process says, as far as it can be true. Losses that it has reported stay reported: the
-  // sum of all processes' must not fall, or it would hide what others lose. Without the record that
-  // a thread is just writing: it may be killed before that is done. Then its call had not begun, or
-  // had not returned to the program.
+  // What the process claims, limited to what can be true. Losses that it has reported stay
+  // reported: the sum over all processes must not fall, or it would hide what others lose. Without
+  // the record that a thread is writing: the thread may be killed before it is done. Then the
+  // record's call had not begun, or had not returned to the program.
   InsideCounts counts();
   // How many records have been read.
   std::uint64_t taken() const;
   // Rings that could not be read to their end.
   std::uint64_t broken() const;
 
-  // What is known in the end, when nothing more is read; and whether the process has counted what
-  // it wrote, but for a record of each thread that may be under way for ever.
+  // What is known at the end, when nothing more is read; and whether the process has counted what
+  // it wrote, except for one record of each thread, which may never be finished.
   struct Books {
     InsideCounts counts;
     bool fit = true;

@@ -23,20 +23,20 @@ std::optional<std::uint32_t> ThreadIds::find(std::uint32_t inner, std::uint64_t 
   }
   if (inner_pid_ == pid_) {
     left_ -= LOOK;
-    return is_somebody_elses(inner) ? std::nullopt : std::optional(inner);
+    return is_of_another_process(inner) ? std::nullopt : std::optional(inner);
   }
   if (auto known = outer_.find(inner); known != outer_.end()) {
     if (inner_of(known->second) == inner) return known->second;
-    inner_.erase(known->second);  // it has ended, and its id may be another's
+    inner_.erase(known->second);  // the thread has ended, and another may have its id
   }
   look_at_new_ones();
   auto known = outer_.find(inner);
   return known == outer_.end() ? std::nullopt : std::optional(known->second);
 }
 
-// The process says that this is one of its threads. It may have ended by now, which is why an id
-// that nobody has is believed; but not another process's.
-bool ThreadIds::is_somebody_elses(std::uint32_t tid) const {
+// The process says that this is one of its threads. The thread may have ended by now, so an id that
+// no thread has is believed; but not one of another process's thread.
+bool ThreadIds::is_of_another_process(std::uint32_t tid) const {
   auto pid = static_cast<pid_t>(pid_);
   std::string path = procfs_.path(pid, fmt::format("task/{}", tid));
   if (access(path.c_str(), F_OK) == 0 || !procfs_.is_ours()) return false;

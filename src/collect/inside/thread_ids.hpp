@@ -1,5 +1,6 @@
-// How cudabpf sees the threads of a process that names them itself, maybe in a pid namespace of its
-// own. What the process writes is hostile, and a look into /proc takes time, so that is bounded.
+// cudabpf's ids for the threads of a process that names them itself, maybe in a pid namespace of
+// its own. What the process writes is hostile, and a look into /proc takes time, so that is
+// bounded.
 #pragma once
 
 #include <cstdint>
@@ -13,34 +14,34 @@ namespace cudabpf {
 
 class ThreadIds {
  public:
-  // What is done is counted in threads that are listed; to look at one takes as much as so many.
+  // Work is counted in threads that are listed; looking at one takes as much as listing this many.
   static constexpr std::int64_t LOOK = 8;
-  // A second, and at once where less was done before. An honest process of 350 threads that begin
-  // one by one within a second takes so much, if it has a pid namespace of its own.
+  // Per second, and saved up while less is done. An honest process of 350 threads that begin one by
+  // one within a second takes this much, if it has a pid namespace of its own.
   static constexpr std::int64_t MAX_WORK = 1 << 16;
 
-  // `inner_pid`: the process's id as itself knows it.
+  // `inner_pid`: the process's id in its own pid namespace.
   ThreadIds(std::uint32_t pid, std::uint32_t inner_pid, Procfs procfs = Procfs())
       : pid_(pid), inner_pid_(inner_pid), procfs_(std::move(procfs)) {}
 
-  // The thread that calls itself `inner`. Nothing: it is not there any more, or another process's,
-  // or nobody may look because there was too much to look up. `now_ns`: CLOCK_MONOTONIC.
+  // The thread that the process calls `inner`. Nothing: the thread is gone, or another process's,
+  // or it was not looked up because there was too much to look up. `now_ns`: CLOCK_MONOTONIC.
   std::optional<std::uint32_t> find(std::uint32_t inner, std::uint64_t now_ns);
 
   std::uint64_t not_looked_up() const { return not_looked_up_; }  // since there was too much
 
  private:
   bool may_look(std::uint64_t now_ns);
-  bool is_somebody_elses(std::uint32_t tid) const;
+  bool is_of_another_process(std::uint32_t tid) const;
   std::uint32_t inner_of(std::uint32_t tid);  // 0: there is no such thread
   void look_at_new_ones();
 
   std::uint32_t pid_, inner_pid_;
   Procfs procfs_;
-  std::int64_t left_ = MAX_WORK;  // less than none: it is owed
+  std::int64_t left_ = MAX_WORK;  // may be negative: then it is owed
   std::uint64_t filled_up_at_ = 0;
   std::uint64_t not_looked_up_ = 0;
-  // The threads that were there at the last look, by what they call themselves, and what they do.
+  // The threads at the last look: cudabpf's ids by the process's, and the process's by cudabpf's.
   std::unordered_map<std::uint32_t, std::uint32_t> outer_, inner_;
 };
 

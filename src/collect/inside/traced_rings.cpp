@@ -18,16 +18,16 @@ namespace cudabpf {
 
 namespace {
 
-// Processes may keep gigabytes of records in their rings; so much of all is handed over at once,
-// also of those that have ended.
+// Processes may keep gigabytes of records in their rings; only this much of all is handed over at
+// once, also of those that have ended.
 constexpr std::size_t AT_ONCE = 4u << 20;
 constexpr std::uint64_t LOOK_FOR_DEAD_EVERY_NS = 1'000'000'000;
 // The status of a process is known when its parent has waited for it.
 constexpr std::uint64_t WAIT_FOR_STATUS_NS = 300'000'000;
 constexpr std::uint32_t NO_THREAD_OF_OURS = 1 << 30;  // beyond every id of a thread
 
-// A thread of which nobody knows which it is, but for the ring that it writes to.
-std::uint32_t nobody(std::size_t ring) {
+// Stands for a thread that is unknown except for the ring that it writes to.
+std::uint32_t unknown_thread(std::size_t ring) {
   return NO_THREAD_OF_OURS | static_cast<std::uint32_t>(ring);
 }
 
@@ -64,12 +64,12 @@ bool may_come_from_inside(const abi::cb_head& head) {
 std::uint32_t TracedRings::Traced::tid(std::size_t ring) const {
   if (auto known = threads.find(ring); known != threads.end()) return known->second;
   std::uint32_t inner = is.shared->ring(ring).tid();
-  if (!inner) return nobody(ring);  // it is only just being taken
+  if (!inner) return unknown_thread(ring);  // it is only just being taken
   auto found = inner < NO_THREAD_OF_OURS ? ids.find(inner, now_ns(CLOCK_MONOTONIC)) : std::nullopt;
-  return threads[ring] = found.value_or(nobody(ring));
+  return threads[ring] = found.value_or(unknown_thread(ring));
 }
 
-// One that cannot be found must not be taken for another.
+// A thread that cannot be found must not be taken for another.
 std::uint32_t TracedRings::Traced::outer(std::uint32_t lane, std::uint32_t inner) {
   if (is.inner_pid == pid()) return inner;
   constexpr std::size_t MOST = 1 << 12;
@@ -114,7 +114,7 @@ std::size_t TracedRings::hand_over(Traced& process, std::size_t ring, const OnRe
   head.ts = clock_.ns(head.ts);
   head.pid = process.pid();
   head.tid = process.tid(ring);
-  if (!may_come_from_inside(head)) head.kind = 0;  // nobody will know what it is
+  if (!may_come_from_inside(head)) head.kind = 0;  // then it is unknown, and is refused
   std::memcpy(copy, &head, sizeof(head));
   if (head.kind == abi::CB_GPU_BATCH && record.size() >= sizeof(abi::cb_gpu_batch)) {
     auto& batch = *reinterpret_cast<abi::cb_gpu_batch*>(copy);
@@ -127,8 +127,8 @@ std::size_t TracedRings::hand_over(Traced& process, std::size_t ring, const OnRe
 TracedRings::Pass TracedRings::look(std::span<Traced* const> processes) {
   Pass pass;
   pass.began = now_ns(CLOCK_MONOTONIC);
-  // What is made after this moment waits for the next time, or it could come before what another
-  // thread made earlier, in a ring that has been looked at already.
+  // A record made after this moment waits for the next pass, or it could come before an earlier one
+  // of another thread, in a ring that has been looked at already.
   pass.until = clock_.now();
   for (Traced* process : processes) {
     process->is.shared->note_read();
@@ -139,7 +139,7 @@ TracedRings::Pass TracedRings::look(std::span<Traced* const> processes) {
   return pass;
 }
 
-// A thread's records come in their order, those of several by time.
+// A thread's records come in their order, those of several threads by time.
 std::optional<std::uint64_t> TracedRings::merge(std::span<Traced* const> processes,
                                                 const Pass& pass, std::size_t most_bytes,
                                                 const OnRecord& on_record) {
@@ -160,7 +160,7 @@ std::optional<std::uint64_t> TracedRings::merge(std::span<Traced* const> process
     Next first = waiting.top();
     waiting.pop();
     ThreadRing& ring = first.process->is.shared->ring(first.ring);
-    // As long as no other thread's record is earlier, this one's go on.
+    // The same thread goes on while no other thread's record is earlier.
     for (;;) {
       bytes += hand_over(*first.process, first.ring, on_record);
       auto ts = ring.next(pass.until, pass.looked);
@@ -292,7 +292,7 @@ Source::Polled TracedRings::read(const OnRecord& on_record) {
   bool look_for_dead = now - looked_for_dead_ > LOOK_FOR_DEAD_EVERY_NS;
   if (look_for_dead) {
     looked_for_dead_ = now;
-    look_for_dead = Procfs().is_ours();  // in that of another pid namespace nobody is found
+    look_for_dead = Procfs().is_ours();  // in that of another pid namespace, they cannot be found
   }
   for (Traced& process : all_) release_rings(process, look_for_dead, on_record);
   close_gone(began, on_record);

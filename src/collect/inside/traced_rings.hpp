@@ -1,5 +1,5 @@
 // The processes that are recorded from inside, and their records, in the order of time. All of it
-// belongs to the thread that reads.
+// belongs to the reading thread.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ namespace cudabpf {
 // A process that has got shared memory.
 struct Newcomer {
   abi::cb_process record{};     // its start, fork or exec, as it is to be reported
-  std::uint32_t inner_pid = 0;  // as the process itself knows its id
-  Fd pidfd;                     // none: the kernel has no such thing
+  std::uint32_t inner_pid = 0;  // the process's id in its own pid namespace
+  Fd pidfd;                     // none: the kernel has no pidfds
   std::shared_ptr<SharedRings> shared;
 };
 
@@ -41,21 +41,21 @@ class TracedRings {
   TracedRings(bool reports_processes, abi::ci_clock clock)
       : reports_processes_(reports_processes), clock_(clock) {}
 
-  // A program that another one has replaced by exec leaves its shared memory behind: all of that is
-  // handed over before anything of the newcomer.
+  // A program that was replaced by exec leaves its shared memory behind: all of that is handed over
+  // before anything of the newcomer.
   void add(Newcomer newcomer);
   // The process is about to end, and records nothing any more.
   void leave(std::uint32_t pid);
   // Hands over what is there, a part of it at a time if it is much.
   Source::Polled read(const OnRecord& on_record);
-  // What is there counts as lost, and nothing more is read.
+  // Counts what is in the rings as lost, and reads nothing more.
   void abandon();
-  // What makes no sense in the shared memory of processes, and has not been reported yet. `last`:
-  // nothing is read any more, so the books of those that are alive are closed, too.
+  // Contents of shared memory that make no sense and have not been reported yet. `last`: nothing is
+  // read any more, so processes that are alive can account for no more, either.
   std::vector<LossEvent> audit(bool last);
 
   InsideCounts counts() const;
-  // Threads that nobody looked up, because there was too much to look up in their process.
+  // Threads not looked up, because there was too much to look up in their process.
   std::uint64_t threads_not_looked_up() const;
   std::uint32_t drops(ThreadId thread) const;
 
@@ -66,10 +66,10 @@ class TracedRings {
 
     Newcomer is;
     mutable ThreadIds ids;
-    // Threads' ids as cudabpf sees them, by ring, until it is given back. What the process writes
-    // there later counts no more: a thread is one and the same until then.
+    // Threads' ids as cudabpf sees them, by ring, until the ring is given back. What the process
+    // writes there later does not count: the thread stays the same until then.
     mutable std::unordered_map<std::size_t, std::uint32_t> threads;
-    HashMap<std::uint32_t, std::uint32_t> lanes;  // likewise, by lane: see cb_gpu_batch
+    HashMap<std::uint32_t, std::uint32_t> lanes;  // the same by lane: see cb_gpu_batch
     // It writes nothing any more: it has ended or says that it will, or has been succeeded.
     std::uint64_t gone_since = 0;
     bool has_left = false;
@@ -83,8 +83,8 @@ class TracedRings {
   using All = std::list<Traced>;
 
   void report(std::span<const std::byte> record, const OnRecord& on_record);
-  // What there was in all rings at some moment: it is handed over before anybody looks again, so
-  // that nobody who writes fast holds up the others.
+  // What all rings held at some moment: it is handed over before the next look, so that a thread
+  // that writes fast does not hold up the others.
   struct Pass {
     std::uint64_t began = 0;              // CLOCK_MONOTONIC
     std::uint64_t until = 0, looked = 0;  // the rings' clock: see ThreadRing::next
@@ -100,8 +100,8 @@ class TracedRings {
   void close_books(Traced& process);
   void note_broken_rings(Traced& process);
   void doubt(const Traced& process, std::string_view why);
-  // `began`: of the pass that has just ended. Who was gone by then has left nothing unread; what
-  // others write, who may have its memory, is nothing of it.
+  // `began`: of the pass that has just ended. A process that was gone by then has left nothing
+  // unread; later writes of others that may have its memory are not its records.
   void close_gone(std::uint64_t began, const OnRecord& on_record);
   bool is_to_be_closed(Traced& process, std::uint64_t began, std::optional<int>& status) const;
   void report_exit(const Traced& process, std::optional<int> status, const OnRecord& on_record);
@@ -114,7 +114,7 @@ class TracedRings {
   std::uint64_t closed_not_looked_up_ = 0;
   std::vector<LossEvent> doubts_;  // not reported yet
   std::uint64_t looked_for_dead_ = 0;
-  std::optional<Pass> pass_;  // that has not come to its end
+  std::optional<Pass> pass_;  // the pass that has not ended yet
 };
 
 }  // namespace cudabpf

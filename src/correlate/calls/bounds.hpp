@@ -1,5 +1,5 @@
 // Limits how much is kept of what traced programs can make without end: addresses, handles, names,
-// calls that never return. What there is no room for is counted and unknown from then on; what the
+// calls that never return. Entries beyond a limit are counted, and unknown from then on; what the
 // trace says stays true.
 #pragma once
 
@@ -22,8 +22,8 @@ enum class Kept : std::uint8_t {
   open_calls,
   open_operations,  // on the driver's devices
   driver_objects,
-  graph_nodes,     // and graphs, and what is instantiated of them
-  gpu_operations,  // that wait for the calls that asked for them, and the other way round
+  graph_nodes,     // and graphs, and executable graphs
+  gpu_operations,  // that wait for their issuing calls, and calls that wait for their operations
   count_
 };
 constexpr std::size_t KEPT = static_cast<std::size_t>(Kept::count_);
@@ -58,8 +58,8 @@ class Bounds {
   std::array<std::uint64_t, KEPT> left_out_{};
 };
 
-// The process with the largest part of a full table: it has to make room. Of several the first,
-// since the table is in no order.
+// The process with the largest part of a full table: it has to make room. If several have it, the
+// first in the table's arbitrary order.
 template <typename Processes>
 auto& largest_of(Processes& processes) {
   return std::max_element(processes.begin(), processes.end(),

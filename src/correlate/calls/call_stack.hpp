@@ -2,7 +2,7 @@
 //
 // A return belongs to the entry with the same stack pointer and function. That is exact as long as
 // no record between the two was lost, which `drops`, the count of this thread's lost records,
-// tells. If a pairing or a parent could be wrong, it is not made: a missing duration is better than
+// shows. If a pairing or a parent could be wrong, it is not made: a missing duration is better than
 // a wrong one.
 //
 // Stacks grow down, so a call made inside another has a lower stack pointer, unless a signal
@@ -10,8 +10,8 @@
 // happened or longjmp has left the open one. The open one may still return, so it is kept, but it
 // is no parent until it is seen to be live.
 //
-// A call's parent is of its own layer: the driver's calls that a collective makes are nobody's part
-// in the driver, and name the collective as the call that they are within.
+// A call's parent is of its own layer: the driver's calls that a collective makes have no parent in
+// the driver, and name the collective as the call that they are within.
 #pragma once
 
 #include <array>
@@ -34,8 +34,8 @@ struct Freed {
 struct Frame {
   std::uint64_t id = 0;
   std::uint64_t enclosing = 0;  // the open call that made it, of whatever layer; 0: none
-  std::uint64_t parent = 0;     // the innermost of those around it that are of its layer
-  std::uint64_t within = 0;     // the innermost of those that are of a higher layer
+  std::uint64_t parent = 0;     // the innermost call of its layer around it
+  std::uint64_t within = 0;     // the innermost call of a higher layer around it
   std::uint64_t ts = 0;
   std::uint32_t sp = 0;
   std::uint32_t drops = 0;
@@ -115,7 +115,7 @@ class CallStack {
     frame.passed = false;
     frame.jumped = around && around->sp == sp;
     if (frame.jumped) around->jumped = true;
-    // After a loss nobody knows whether the frame below is still live.
+    // After a loss it is not known whether the frame below is still live.
     if (around && !nothing_lost_between(around->drops, drops)) around = nullptr;
     enclose(frame, around);
     frame.freed.reset();

@@ -1,8 +1,8 @@
-// What a learner is fed with: calls, what is missing of them, and the ends of who makes them. A
-// learner keeps what follows from calls, fills it into later ones, and forgets it with its process.
+// What a learner is fed with: calls, gaps in them, and the ends of threads and processes. A learner
+// keeps what follows from calls, fills it into later ones, and forgets it with its process.
 //
-// A learner has those of these functions that concern it, in place of the ones here, which do
-// nothing. `Learners` has all learners and knows their types, so none is called through a pointer.
+// A learner defines those of these functions that concern it; the ones here do nothing. `Learners`
+// has all learners and knows their types, so none is called through a pointer.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ struct Learner {
   // A call begins. The learner completes what its arguments say.
   void began(ThreadId, Frame&) {}
   // The top call of the stack ends, or is given up. The learner completes what the trace says of
-  // it. If it is not known how the call ended, it has no return.
+  // the call. If it is not known how the call ended, it has no return.
   void ended(const CallStack&, Call&) {}
-  // A call succeeded of which only the return was seen.
+  // A call succeeded, but only its return was seen.
   void orphaned(Call&) {}
 
   // Calls of the process, or what they did, may be missing.
@@ -32,7 +32,7 @@ struct Learner {
   void process_began(std::uint32_t /*pid*/) {}
   // The thread's open calls are given up next.
   void thread_ends(ThreadId) {}
-  // The thread has no calls any more. Not said of threads that end with their process.
+  // The thread makes no calls any more. Not called for threads that end with their process.
   void thread_gone(ThreadId) {}
   void process_gone(std::uint32_t /*pid*/) {}
   // The trace ends, and with it all that is still open.

@@ -11,7 +11,7 @@ namespace cudabpf {
 
 class OpenTrace {
  public:
-  // `begin_ns` is CLOCK_MONOTONIC at the trace's ts 0, as all times here that are not a ts.
+  // `begin_ns` is CLOCK_MONOTONIC at the trace's ts 0, like all times here that are not called ts.
   OpenTrace(Sink& sink, std::uint64_t begin_ns) : sink_(sink), begin_ns_(begin_ns) {}
 
   // A process that records itself may report any time.

@@ -8,18 +8,17 @@
 
 namespace cudabpf {
 
-// Whether work given to a stream by such a call goes into a graph, while the stream is captured.
+// Whether such a call adds work to a graph while its stream is captured.
 bool may_be_captured(const Function& function);
 // Whether such a call begins or ends captures.
 bool is_about_captures(const Function& function);
-// Whether it is needed to know what graphs hold.
+// Whether such calls are needed to know what graphs hold.
 bool concerns_graphs(const Function& function);
 
-// What the call would have the GPU do, or the node that it adds or changes.
+// The GPU operation that the call issues, or that of the node that it adds or changes.
 GraphOperation work_of_call(const Call& call);
 
-// The first argument of this kind that was given to the call; nothing if it has none or it was not
-// recorded.
+// The call's first argument of this kind; nothing if it has none or it was not recorded.
 std::optional<std::uint64_t> argument_of(const Call& call, Role role);
 
 }  // namespace cudabpf

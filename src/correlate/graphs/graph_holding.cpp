@@ -67,7 +67,7 @@ void GraphHolding::remove(NodeId id) {
   size_--;
 }
 
-// What is not wholly known takes no room.
+// Contents that are not wholly known take no room.
 GraphHolding::Ptr GraphHolding::copy(Nodes nodes) const {
   GraphUnknown why = unknown();
   if (why != GraphUnknown::none) return std::make_shared<GraphHolding>(kept_, why);
@@ -142,7 +142,7 @@ GraphHolding::Summary GraphHolding::summary() const {
 
 void GraphHolding::add_to(Summary& summary, bool conditional) const {
   auto count = [&](GraphOperation work, std::uint64_t times) {
-    if (work.what == NodeWork::graph) return;  // what that holds is counted instead
+    if (work.what == NodeWork::graph) return;  // the operations of that graph are counted instead
     work.conditional = conditional;
     std::uint64_t& known = summary.operations[work];
     known = saturating_sum(known, times);

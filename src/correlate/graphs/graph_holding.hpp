@@ -1,5 +1,5 @@
-// What a graph, or what has been instantiated of it, holds: nodes that the program knows by a
-// handle and may change, and those that a capture made, which it cannot name.
+// What a graph, or an executable graph, holds: nodes that the program knows by a handle and may
+// change, and those that a capture made, which it cannot name.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ using GraphOperations = HashMap<GraphOperation, std::uint64_t, GraphOperationHas
 class GraphHolding {
  public:
   using Ptr = std::shared_ptr<GraphHolding>;
-  // What is instantiated has nodes of the same numbers: there, they go by the handles of these.
+  // An executable graph's nodes have the same numbers, and are known by the handles of the graph's.
   using NodeId = std::uint64_t;
 
   struct Node {
@@ -31,7 +31,7 @@ class GraphHolding {
     NodeId original = 0;  // the node that it is a copy of
   };
 
-  // What is done once a launch, and apart from it what is done any number of times.
+  // What runs once per launch and, separately, what runs any number of times.
   struct Summary {
     std::uint64_t nodes = 0, kernels = 0;
     GraphOperations operations;
@@ -44,23 +44,23 @@ class GraphHolding {
   GraphHolding& operator=(const GraphHolding&) = delete;
 
   enum class Nodes : std::uint8_t { same, own };  // the numbers of a copy's nodes
-  // A copy, of the graphs in it, too.
+  // A copy, including copies of the graphs in it.
   Ptr copy(Nodes nodes) const;
   void add(NodeId id, Node node);
   void add_captured(const GraphOperation& work);
   void add_captured(Ptr launched);  // a launch of it
   void remove(NodeId id);
-  // Also in the graphs that it holds; null: it has no such node.
+  // Also searches the graphs that it holds; null: it has no such node.
   Node* find(NodeId id) { return find(id, 0); }
   // The node that is a copy of this one; 0: there is none.
   NodeId copy_of(NodeId original) const;
-  // Disables the nodes that are disabled there; false: one of them is not in this.
+  // Disables the nodes that are disabled in `other`; false: this lacks one of them.
   bool disable_as_in(const GraphHolding& other);
 
-  // It is not known any more what it holds.
+  // It is no longer known what it holds.
   void forget(GraphUnknown why);
   bool is_forgotten() const { return unknown_ != GraphUnknown::none; }
-  // Why it is not known, or not known of a graph that it holds. Looks at every node.
+  // Why its contents, or those of a graph in it, are not known. Looks at every node.
   GraphUnknown unknown() const { return unknown(0); }
   Summary summary() const;
 
@@ -75,7 +75,7 @@ class GraphHolding {
   }
 
  private:
-  // Deeper than that, nobody nests graphs.
+  // Real programs do not nest graphs deeper than this.
   static constexpr int MAX_NESTED = 16;
 
   Ptr copy(Nodes nodes, int depth) const;
@@ -87,7 +87,7 @@ class GraphHolding {
 
   KeptNodes& kept_;
   GraphUnknown unknown_;
-  std::size_t size_ = 0;  // how much of `kept_` is its
+  std::size_t size_ = 0;  // how much of `kept_` it takes
   std::unordered_map<NodeId, Node> named_;
   GraphOperations captured_;
   std::vector<Ptr> launched_;

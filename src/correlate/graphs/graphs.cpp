@@ -8,7 +8,7 @@ namespace {
 
 using Nodes = GraphHolding::Nodes;
 
-// The driver makes no nodes of captured copies and fills of nothing.
+// The driver makes no nodes of captured copies and fills of size 0.
 bool is_nothing(const GraphOperation& work) {
   return (work.what == NodeWork::copy || work.what == NodeWork::set) && work.size == 0;
 }
@@ -61,7 +61,7 @@ GraphUnknown Graphs::why_unknown(const OfProcess& process) const {
   return process.whole ? GraphUnknown::not_recorded : GraphUnknown::before;
 }
 
-// Most often, what is changed is unknown because of what is missing.
+// Usually, what is changed is unknown because calls are missing.
 GraphUnknown Graphs::why_changed(const OfProcess& process) const {
   if (process.missed) return GraphUnknown::lost;
   return process.full ? GraphUnknown::too_many : GraphUnknown::changed;
@@ -156,7 +156,7 @@ void Graphs::find_in_clone(OfProcess& process, std::uint64_t node, std::uint64_t
   if (id) process.full |= !process.nodes.set(copy, {graph, id});
 }
 
-// Its nodes stay disabled if they are.
+// Disabled nodes stay disabled.
 void Graphs::update(OfProcess& process, std::uint64_t executable,
                     std::optional<std::uint64_t> graph) {
   Executable updated = {copy_of(process, graph, Nodes::same)};
@@ -199,7 +199,7 @@ void Graphs::add_node(OfProcess& process, const Call& call) {
 
 void Graphs::set_node(OfProcess& process, const Call& call, GraphHolding::Node& node) {
   GraphOperation work = work_of_call(call);
-  if (work.what != node.work.what) return;  // what is set is nothing that the trace has of the node
+  if (work.what != node.work.what) return;  // the trace shows nothing of what is set
   node.work = work;
   if (work.what != NodeWork::graph) return;
   bool named = call.details.node == NodeWork::none;
@@ -224,7 +224,7 @@ void Graphs::set_exec_node(OfProcess& process, const Call& call) {
   }
   GraphOperation before = node->work;
   set_node(process, call, *node);
-  // Most often only what the kernel is given has changed.
+  // Usually only the kernel's arguments have changed.
   if (node->work != before || before.what == NodeWork::graph) executable->content = nullptr;
 }
 
@@ -232,7 +232,7 @@ void Graphs::enable_exec_node(OfProcess& process, const Call& call) {
   auto [executable, node] = changed_by(process, call);
   auto flag = argument_of(call, Role::u32);
   bool enabled = flag && static_cast<std::uint32_t>(*flag) != 0;
-  if (!executable) {  // it stays so when what it holds is known again
+  if (!executable) {  // it stays so when its contents are known again
     auto handle = argument_of(call, Role::graph_exec);
     if (enabled || !handle) return;
     process.full |= !process.executables.set(*handle, {unknown_graph(process), nullptr, true});

@@ -1,5 +1,5 @@
-// Which graph holds what: followed from the calls that make, change, instantiate and launch graphs,
-// and from work that is captured into them.
+// Which graph holds what: followed through the calls that make, change, instantiate and launch
+// graphs, and through work that is captured into them.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ class Graphs : public Learner {
  public:
   // Which calls are recorded: those that begin and end captures, or all that concern graphs.
   enum class Recorded : std::uint8_t { not_all, captures, all };
-  // `kept`: the room that there is.
+  // `kept`: the room for nodes.
   Graphs(Recorded recorded, KeptNodes kept) : recorded_(recorded), kept_(std::move(kept)) {}
 
-  // Fills in what the graph that the call launches holds, and whether the call is captured.
+  // Fills in the contents of the graph that the call launches, and whether the call is captured.
   void ended(const CallStack& stack, Call& call) {
     bool concerns = call.function->type == Type::graph || !capturing_.empty();
     if (concerns) follow(call, stack.top_is_inside(concerns_graphs));
@@ -55,7 +55,7 @@ class Graphs : public Learner {
 
     bool whole = false;   // seen from its beginning
     bool missed = false;  // calls of it are missing
-    bool full = false;    // there was no room for all
+    bool full = false;    // there was no room for everything
     HandleTable<GraphHolding::Ptr> graphs;
     HandleTable<NodeOf> nodes;
     HandleTable<Executable> executables;
@@ -63,7 +63,7 @@ class Graphs : public Learner {
     LaunchedContents contents;
   };
 
-  // `is_part`: the call is made inside another that does the same.
+  // `is_part`: another call that does the same made this one.
   void follow(Call& call, bool is_part);
   OfProcess& of(std::uint32_t pid) { return processes_.try_emplace(pid, kept_).first->second; }
   void follow_graph(OfProcess& process, const Call& call, GraphAction action);
@@ -75,7 +75,7 @@ class Graphs : public Learner {
   void enable_exec_node(OfProcess& process, const Call& call);
   void remove_node(OfProcess& process, const Call& call);
   void name_graph(OfProcess& process, std::uint64_t handle, GraphHolding::Ptr holding);
-  // A graph or a node was changed that nobody knows: it may be any.
+  // An unknown graph or node was changed: it may be any.
   void unknown_changed(OfProcess& process);
   void find_in_clone(OfProcess& process, std::uint64_t node, std::uint64_t graph,
                      std::uint64_t copy);
@@ -88,11 +88,11 @@ class Graphs : public Learner {
   // Or not known any more.
   GraphUnknown why_changed(const OfProcess& process) const;
   GraphHolding::Ptr unknown_graph(const OfProcess& process);
-  // A copy of what the graph with this handle holds.
+  // A copy of the contents of the graph with this handle.
   GraphHolding::Ptr copy_of(OfProcess& process, std::optional<std::uint64_t> graph,
                             GraphHolding::Nodes nodes);
   GraphHolding::Node* node_of(OfProcess& process, std::optional<std::uint64_t> handle);
-  // What the call changes: none if its executable is not known, and its node null if that is not.
+  // What the call changes: none if its executable is unknown; the node is null if only that is.
   struct Changed {
     Executable* executable = nullptr;
     GraphHolding::Node* node = nullptr;

@@ -1,4 +1,4 @@
-// Room for what is kept of graphs, which all processes share.
+// Room for the nodes of graphs, which all processes share.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace cudabpf {
 
 class KeptNodes {
  public:
-  // `left_out` is called for each that there is no room for.
+  // `left_out` is called for each node that finds no room.
   KeptNodes(std::size_t most, std::function<void()> left_out)
       : most_(most), left_out_(std::move(left_out)) {}
 
@@ -22,7 +22,7 @@ class KeptNodes {
     left_out_();
     return false;
   }
-  // The same for what can do without.
+  // The same for callers that can do without.
   bool take_if_there_is(std::size_t count) {
     if (count > most_ - used_) return false;
     used_ += count;
@@ -38,7 +38,7 @@ class KeptNodes {
   std::function<void()> left_out_;
 };
 
-// What handles stand for, as far as there is room.
+// What handles stand for, while there is room.
 template <typename Value>
 class HandleTable {
  public:

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t MAX_LISTED = 1000;  // operations of a content
 
 std::uint64_t hash_of_summary(const GraphHolding::Summary& summary) {
-  std::uint64_t sum = 0;  // they are in no particular order
+  std::uint64_t sum = 0;  // the operations are in no particular order
   for (const auto& [work, count] : summary.operations)
     sum += hash_of(GraphOperationHash()(work), count);
   return hash_of(summary.nodes, summary.kernels, sum);

@@ -17,9 +17,9 @@ class LaunchedContents {
   LaunchedContents(const LaunchedContents&) = delete;
   LaunchedContents& operator=(const LaunchedContents&) = delete;
 
-  // Null: there is none that says this.
+  // Null: no content equals it.
   const GraphContent* find(const GraphHolding::Summary& summary) const;
-  // It gets this number, and is of this launch. Null: there is no room for it.
+  // Adds one with this number, for this launch. Null: there is no room for it.
   const GraphContent* add(const GraphHolding::Summary& summary, std::uint64_t number,
                           const Call& launch);
   void clear();

@@ -1,5 +1,6 @@
-// Which streams of one process are being captured: work given to them is not done, but goes into a
-// graph. A capture's mode only forbids calls; in every mode, the stream decides what is captured.
+// Which streams of one process are being captured: work submitted to them is not done, but goes
+// into a graph. A capture's mode only forbids calls; in every mode, the stream decides what is
+// captured.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +15,22 @@ class StreamCaptures {
  public:
   bool empty() const { return streams_.empty(); }
 
-  // The call has succeeded, and begins a capture on its stream, into this.
+  // The call has succeeded, and begins a capture on its stream, into this graph.
   void begin(const Call& call, GraphHolding::Ptr into);
-  // The capture of the call's stream has ended, for every stream that had joined it. What it went
-  // into; null: none was known.
+  // The capture of the call's stream has ended, for every stream that had joined it. Returns the
+  // graph; null: none was known.
   GraphHolding::Ptr end(const Call& call);
-  // What work given to the call's stream goes into; null: the GPU.
+  // The graph that work in the call's stream goes into; null: it goes to the GPU.
   GraphHolding* into(const Call& call) const;
   // Streams join a capture by waiting for an event that was recorded in it. Recording an external
   // event, or waiting for one, is itself captured: true.
   bool follow_event(const Call& call);
-  // With the stream that a capture began on, the capture ends for all.
+  // If a capture began on this stream, it ends for all streams.
   void stream_destroyed(const Call& call);
-  // Calls are missing: it is not known what is captured. Were it remembered, all that came after an
-  // end that was missed would be taken for captured.
+  // Calls are missing: it is not known what is captured. If captures were kept, all work after a
+  // missed end would be taken for captured.
   void calls_lost();
-  // It is not known any more what goes into graphs.
+  // It is no longer known what goes into graphs.
   void forget(GraphUnknown why) {
     for (auto& [stream, captured] : streams_) captured.into->forget(why);
   }
@@ -44,7 +45,7 @@ class StreamCaptures {
 
   struct Stream {
     std::uint64_t handle;
-    std::uint32_t tid;  // whose default stream it is; 0: it is no thread's
+    std::uint32_t tid;  // the thread that has this default stream; 0: it is not a thread's
     bool operator==(const Stream&) const = default;
   };
   struct Captured {

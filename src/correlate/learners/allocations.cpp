@@ -27,14 +27,14 @@ bool returns_handle(const Function& function) {
 
 bool returns_address(const Argument& argument) { return argument.out && is_address(argument.role); }
 
-// Other libraries have theirs from calls of the driver.
+// Other libraries get their memory from calls of the driver.
 bool returns_addresses(const Function& function) {
   if (function.layer() != 0) return false;
   const auto& arguments = function.arguments;
   return std::any_of(arguments.begin(), arguments.end(), returns_address);
 }
 
-// It maps memory that another call or another process allocated.
+// Whether it maps memory that another call or another process allocated.
 bool opens(const Function& function) {
   return function.type == Type::ipc || function.type == Type::graphics;
 }
@@ -50,7 +50,7 @@ constexpr std::uint32_t ALL_LOST = std::numeric_limits<std::uint32_t>::max();
 bool Allocations::follows(const Function& function) {
   if (function.type == Type::memory)
     return adds(function) || removes(function) || returns_handle(function);
-  // Queries return only what is known already.
+  // Queries return only what is already known.
   return opens(function) || destroys_context(function) ||
          (function.type != Type::query && returns_addresses(function));
 }
@@ -75,7 +75,7 @@ void Allocations::orphaned(Call& call) {
   if (function.names == NamesEffect::forget) context_destroyed(call.pid);
 }
 
-// Whatever was here before is gone, even if its free was not seen.
+// Any earlier block here is gone, even if its free was not seen.
 void Allocations::forget(Blocks& blocks, std::uint64_t address, std::uint64_t size) {
   blocks.erase_overlapping(address, size, [this](const Block&) { kept_--; });
 }
@@ -136,7 +136,7 @@ void Allocations::stays(std::uint32_t pid, const Function& function, const Detai
   if (Block* block = freed_by(pid, function, details)) block->going = false;
 }
 
-// If another is there by now, that was allocated when this one's free had begun.
+// A block allocated after this free began is another one.
 void Allocations::free(Blocks& blocks, std::uint64_t address) {
   const Block* block = blocks.at(address);
   if (!block || !block->going) return;
@@ -204,7 +204,7 @@ void Allocations::follow_addresses(std::uint32_t pid, const Function& function,
     process.all_seen = false;
     if (opens(function)) forget(process.blocks, outs[0], 1);
   } else if (function.type == Type::query && process.blocks.containing(outs[0])) {
-    return;  // the block is known already
+    return;  // the block is already known
   } else if (outs[0] && outs[1]) {
     bool managed = function.name == "cuLibraryGetManaged";
     forget(process.blocks, outs[0], outs[1]);

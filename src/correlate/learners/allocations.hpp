@@ -1,6 +1,6 @@
-// What lies at the addresses of each process, as far as the trace has seen it: the size of what is
-// freed, and on which side and on which GPU an address of a copy lies. How much there is in all is
-// LiveMemory's question: here a block stays until something proves that it is gone, with its doubt.
+// What lies at the addresses of each process, as the trace has seen it: the size of what is freed,
+// and on which side and on which GPU an address of a copy lies. LiveMemory counts how much there
+// is: here a block stays, marked as doubtful, until something proves that it is gone.
 #pragma once
 
 #include <cstdint>
@@ -61,10 +61,10 @@ class Allocations : public Learner {
     std::size_t size() const { return blocks.size() + handles.size(); }
   };
 
-  // A memory call begins: what it frees, if anything. Another thread may get the same address
-  // before it returns.
+  // A memory call begins: finds what it frees, if anything. Another thread may get the same address
+  // before the call returns.
   std::optional<Freed> freeing(std::uint32_t pid, const Function& function, const Details& details);
-  // The call that frees it failed.
+  // The call that should free it failed.
   void stays(std::uint32_t pid, const Function& function, const Details& details);
   // Blocks may be gone: a context was destroyed, or a free was not seen to return.
   void context_destroyed(std::uint32_t pid);

@@ -1,6 +1,6 @@
 // Finds the device of a call that names none: its stream's, or that of its thread's current
-// context, as far as earlier calls show. After a loss nothing is known until calls show it again:
-// no device is better than the wrong one.
+// context, if earlier calls show it. After a loss nothing is known until calls show it again: no
+// device is better than the wrong one.
 #pragma once
 
 #include <cstdint>

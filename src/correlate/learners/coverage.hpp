@@ -1,5 +1,5 @@
 // What may be concluded from a trace, judging by the functions that it records: if it leaves out
-// calls that free, nobody knows what memory is held.
+// calls that free, it is not known what memory is held.
 #pragma once
 
 #include <string>

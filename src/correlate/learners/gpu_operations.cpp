@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "correlate/graphs/graph_calls.hpp"  // what a call asks for
+#include "correlate/graphs/graph_calls.hpp"  // what a call issues
 #include "util/saturating.hpp"
 
 namespace cudabpf {
@@ -57,7 +57,7 @@ std::string version_text(std::uint32_t version) {
 
 bool is_cut(const KernelName& name) { return name.mangled.ends_with("…"); }
 
-// A call that copies several pieces of memory says the size of all, or of none.
+// For a call that copies several pieces of memory, the size is that of all, or missing.
 bool copies_several(const Function& function) {
   return function.name.find("Batch") != std::string_view::npos;
 }
@@ -96,7 +96,7 @@ void GpuOperations::add(const Record& record) {
   bool ends = record.gpu_batch != nullptr;
   Lane* lane = lane_of(process, ends ? record.gpu_batch->lane : record.gpu_operation->lane);
   std::uint32_t number = ends ? record.gpu_batch->batch : record.gpu_operation->batch;
-  if (!lane || number < lane->next) return;  // only a hostile process says one twice
+  if (!lane || number < lane->next) return;  // only a hostile process repeats one
   if (!bounds_.has_memory(Kept::gpu_operations, waiting_operations_)) {
     bounds_.left_out(Kept::gpu_operations);
     lane->whole = false;
@@ -134,8 +134,8 @@ GpuOperations::IssuingThread& GpuOperations::thread_of(OfProcess& process, std::
   return process.threads.back();
 }
 
-// The thread that had the id when the lane began: within its first call that issuing, or within an
-// earlier one whose work went into a graph.
+// The thread that had the id when the lane began: within its first issuing call, or within an
+// earlier one that was captured into a graph.
 GpuOperations::IssuingThread* GpuOperations::thread_of(OfProcess& process,
                                                        const abi::cb_gpu_batch& batch) {
   IssuingThread* found = nullptr;
@@ -314,7 +314,7 @@ void GpuOperations::emit(std::uint32_t pid, const OfProcess& process, const Lane
   trace_.sink().gpu_operation(out);
 }
 
-// The first so many calls.
+// Gives up on the first `count` calls.
 void GpuOperations::give_up(IssuingThread& thread, Unjoined why, std::size_t count) {
   counts_.unjoined[static_cast<std::size_t>(why)] += count;
   waiting_calls_ -= count;
@@ -326,7 +326,7 @@ void GpuOperations::thread_gone(ThreadId thread) {
   auto process = processes_.find(thread.pid);
   if (process == processes_.end()) return;
   process->second.by_tid.erase(thread.tid);
-  // A thread of whose calls nothing is left needs no place.
+  // A thread with no calls left needs no place.
   constexpr std::size_t MANY = 256;
   if (process->second.threads.size() < MANY) return;
   std::erase_if(process->second.threads, [&](const IssuingThread& one) {
@@ -336,7 +336,7 @@ void GpuOperations::thread_gone(ThreadId thread) {
 
 void GpuOperations::end(std::uint32_t pid, OfProcess& process) {
   settle(pid, process, NEVER);
-  // Batches that were lost, or never reported to their end, stand before what is left.
+  // Batches that were lost, or never completely reported, stand before what is left.
   for (auto& [number, lane] : process.lanes) {
     lane.whole = false;
     for (const auto& [place, batch] : lane.batches) {

@@ -66,7 +66,7 @@ class GpuOperations : public Learner {
   struct IssuingThread {
     std::uint32_t tid = 0;
     std::uint64_t since = 0;
-    bool whole = true;  // no call of it was lost
+    bool whole = true;  // no call of the thread was lost
     std::deque<IssuingCall> calls;
   };
   using IssuingThreads = std::list<IssuingThread>;
@@ -80,7 +80,7 @@ class GpuOperations : public Learner {
     std::map<std::uint32_t, Batch> batches;
     std::uint32_t next = 0;  // the batch that comes next
     bool whole = true;       // no operation of it was lost
-    // The call behind the last operation: there may be more of it.
+    // The call behind the last operation, which may have more operations.
     std::uint32_t correlation = 0;
     std::optional<IssuingCall> last;
     Unjoined why_not = Unjoined::none;
@@ -99,9 +99,9 @@ class GpuOperations : public Learner {
     auto process = processes_.find(pid);
     return process != processes_.end() && process->second.timed;
   }
-  // A call that makes a GPU work, and that began at `ts`.
+  // An issuing call, which began at `ts`.
   void called(const Call& call, std::uint64_t ts);
-  // When the thread's oldest open call that makes a GPU work began; the end of time if it has none.
+  // When the thread's oldest open issuing call began; the end of time if it has none.
   std::uint64_t issuing_since(ThreadId thread) const;
   void add(const Record& record);
   Lane* lane_of(OfProcess& process, std::uint32_t number);

@@ -76,7 +76,7 @@ void KernelNames::forget_unused(const std::unordered_set<const KernelName*>& use
       name_bytes_ -= bytes_of(*item.second);
       return true;
     });
-  // If few could go, the next search would again find few.
+  // If few could go, the next search would find few as well.
   bool emptier =
       bounds_.has_memory(Kept::kernel_names, 2 * (names_[0].size() + names_[1].size())) &&
       bounds_.has_memory(Kept::name_bytes, 2 * name_bytes_);
@@ -171,7 +171,7 @@ void KernelNames::read_from_handle(std::uint32_t pid, std::uint64_t handle, Read
     return;
   }
   if (plausible_kernel_name(name.text))
-    // Its owner is not known: it may be any that goes away.
+    // Its owner is not known, so the name goes with any that goes away.
     keep(process, handle, {intern(name, true), {0, true}, false, ts});
   else
     forget(process, handle);

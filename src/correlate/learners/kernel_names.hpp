@@ -73,13 +73,13 @@ class KernelNames : public Learner {
   // threads have learned since is about newer handles.
   void owner_unloaded(std::uint32_t pid, std::uint64_t owner, std::uint64_t began);
   void context_destroyed(std::uint32_t pid, std::uint64_t began);
-  void forget_handles(std::uint32_t pid);  // one of the two happened, but not known which
+  void forget_handles(std::uint32_t pid);  // a module or a context ended, but it is not known which
 
   // A kernel of this name, whatever its handle. Null: there is no room for it.
   const KernelName* named(ReadName name) { return intern(name, false); }
 
-  // The limit of names is reached: those that no handle has and nobody uses may go. If there is
-  // still no room, new names stay unknown.
+  // The limit of names is reached: names that no handle has and that are not in use may go. If
+  // there is still no room, new names stay unknown.
   bool want_room() const;
   void forget_unused(const std::unordered_set<const KernelName*>& used);
 

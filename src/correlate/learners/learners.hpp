@@ -1,4 +1,4 @@
-// All learners, in the order in which they are fed: what one fills in, those after it may use.
+// All learners, in the order in which they are fed: later ones may use what earlier ones fill in.
 #pragma once
 
 #include <tuple>

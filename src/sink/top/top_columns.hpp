@@ -33,15 +33,15 @@ struct TopColumn {
   unsigned spare;  // those with the highest number are left out first; 0: it stays
   std::string_view title;
   std::string_view meaning;
-  std::size_t width;  // as wide as its title and the mark that it sorts, and as any cell
+  std::size_t width;  // of its title with the mark for sorting, and of any cell
   std::string (*cell)(const TopProcess& process, double seconds);
-  // By what it sorts: a number, the highest first, or the cell's text.
+  // The number to sort by, the highest first; null: the cell's text.
   double (*number)(const TopProcess& process) = nullptr;
 };
 
 std::span<const TopColumn> top_columns();
 const TopColumn& top_column(TopColumn::Id id);
-// A comes before B, if it sorts by that column; by pid where they are the same there.
+// Whether A comes before B, sorted by this column and then by pid.
 bool sorts_before(const TopColumn& column, const TopProcess& a, const TopProcess& b);
 
 }  // namespace cudabpf

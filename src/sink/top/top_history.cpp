@@ -28,7 +28,7 @@ void TopHistory::add(const TopInterval& interval) {
   lost_.add(interval.lost);
 }
 
-// A part begins where a multiple of its length is: a curve moves, and does not flicker.
+// Parts begin at multiples of their length, so that a curve moves without flickering.
 std::vector<std::optional<double>> TopHistory::parts(Of of, std::size_t count) const {
   std::vector<MeanOverTime> means(count);
   std::vector<std::optional<double>> parts(count);

@@ -1,4 +1,4 @@
-// The last minute of what `cudabpf top` shows, and what it keeps of all intervals. Pure.
+// The last minute of what `cudabpf top` shows, and the sums of all intervals. Pure.
 #pragma once
 
 #include <array>

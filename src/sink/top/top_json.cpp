@@ -10,7 +10,7 @@ namespace cudabpf {
 
 namespace {
 
-// A line must fit where it is handed over, and processes, functions and kernels may be any number.
+// A line has a limit, but the number of processes, functions and kernels has none.
 constexpr std::size_t MAX_IN_JSON = 64, ROOM_FOR_PARTS = 16 << 10;
 
 std::string json_figures(const TopFigures& figures) {
@@ -30,7 +30,8 @@ std::string json_part(const TopPart& part) {
                      json::quoted(part.name), part.calls, part.failed, part.time_ns);
 }
 
-// As many as there is room for; what is left of it comes back. The others are added up.
+// The parts that there is room for, and the sum of the others. Subtracts from the room what they
+// take.
 std::string json_parts(const std::vector<TopPart>& parts, std::size_t& room) {
   std::string text;
   TopPart others{std::string(TOP_OTHERS)};
@@ -50,7 +51,7 @@ std::string json_parts(const std::vector<TopPart>& parts, std::size_t& room) {
   return text;
 }
 
-// As many as a machine has.
+// All of them: a machine has few.
 std::string json_devices(const TopProcess& process) {
   std::string text;
   for (const auto& [device, memory] : process.devices) {
@@ -61,7 +62,7 @@ std::string json_devices(const TopProcess& process) {
   return text;
 }
 
-// The kernels of one whose launches are only counted are not known: then it has none.
+// If a process's launches are only counted, its kernels are not known: then it has none.
 std::string json_process(const TopProcess& process, std::size_t& room) {
   std::string devices = json_devices(process), functions = json_parts(process.functions, room);
   std::string text = fmt::format(

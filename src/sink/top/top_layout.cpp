@@ -51,7 +51,7 @@ TopLayout top_layout(const TopScene& scene, const TopView& view, std::size_t lin
   layout.errors = from_bottom(std::min(scene.interval.errors.size(), most_errors));
   std::size_t left = bottom - at;
   std::size_t parts = left >= LEAST_TABLE + LEAST_PARTS ? std::max(LEAST_PARTS, left / 3) : 0;
-  // What the processes do not need.
+  // The rows that the processes do not need.
   if (parts) parts = std::max(parts, left - std::clamp(lines + 1, LEAST_TABLE, left - parts));
   layout.table = from_top(left - parts);
   layout.parts = from_top(parts);

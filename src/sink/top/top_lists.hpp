@@ -1,4 +1,4 @@
-// What `cudabpf top` shows in place of processes: its keys, and its columns to choose from. Pure.
+// What `cudabpf top` shows instead of processes: its keys, and its columns to choose from. Pure.
 #pragma once
 
 #include "sink/top/top_layout.hpp"

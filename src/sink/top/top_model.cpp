@@ -31,7 +31,7 @@ std::string_view kernel_name_of(const Call& call) {
   return std::string_view(call.kernel->short_name).substr(0, LONGEST);
 }
 
-// Those with the most calls first, and the others last.
+// The parts with the most calls first, and the others last.
 std::vector<TopPart> in_order(std::map<std::string_view, TopModel::Calls>&& parts,
                               const TopModel::Calls& others) {
   std::vector<TopPart> all;
@@ -46,7 +46,7 @@ std::vector<TopPart> in_order(std::map<std::string_view, TopModel::Calls>&& part
   return all;
 }
 
-// Sums do not shrink; one that did must not make an absurd figure.
+// Sums do not shrink; if one does, the figure must not become absurd.
 std::uint64_t grown(std::uint64_t now, std::uint64_t before) {
   return now > before ? now - before : 0;
 }
@@ -176,14 +176,14 @@ void TopModel::tallied(std::span<const Tally> tallies) {
     bool known = processes_.contains(tally.pid);
     auto at = tallies_.try_emplace({tally.pid, tally.function}).first;
     tallied(tally, at->second);
-    // Its end was shown before, or never will be.
+    // The process's end was shown before, or never will be.
     if (tally.last && !known)
       if (TopProcess& process = of(tally.pid).process; process.pid) process.ended = true;
     if (tally.last) tallies_.erase(at);
   }
 }
 
-// Copies and their bytes are those that were asked for: whether they were made is not known.
+// Copies and their bytes are those that calls requested: whether they were done is not known.
 void TopModel::tallied(const Tally& now, Tally& before) {
   const Function& function = *now.function;
   Calls calls{.count = grown(now.calls, before.calls),
@@ -197,7 +197,7 @@ void TopModel::tallied(const Tally& now, Tally& before) {
   if (!calls.count && !calls.time_ns && !calls.failed) return;
   add(now.pid, function, function.op, calls);
   if (!calls.failed) return;
-  constexpr int ANY = -1;  // the others' results are not known
+  constexpr int ANY = -1;  // the results of other failed calls are not known
   remember({now.pid, &function, ANY}, {.ts = grown(now.failed_at, monotonic_ns_),
                                        .pid = now.pid,
                                        .what = error_text(function, now.error),

@@ -1,4 +1,4 @@
-// Who uses CUDA, and how much of it since the last look: what `cudabpf top` shows.
+// Which processes use CUDA, and how much of it since the last look: what `cudabpf top` shows.
 #pragma once
 
 #include <bitset>
@@ -43,24 +43,24 @@ struct TopPart {
 };
 
 struct TopProcess {
-  std::uint32_t pid = 0;  // 0: all those that there was no room for
+  std::uint32_t pid = 0;  // 0: stands for all processes that found no room
   std::string name, container, pod;
   bool ended = false;
   TopFigures figures;  // since the last look
   std::uint64_t calls_in_all = 0;
   std::uint64_t held = 0,
-                most_held = 0;  // bytes that it allocated, but for host memory: now, and at most
+                most_held = 0;  // bytes that it allocated, without host memory: now, and at most
   bool holds_unseen = false;    // it may hold more, from before it was watched
   std::map<std::uint32_t, RunMemory::OfDevice> devices;  // the same by device, or NO_DEVICE
-  // The parts of the figures, those with the most calls first. What there was no room for is the
-  // last one, TOP_OTHERS: nothing is left out.
+  // The figures by part, those with the most calls first. Parts that found no room are added up in
+  // the last one, TOP_OTHERS: nothing is left out.
   std::vector<TopPart> functions;
   std::vector<TopPart> kernels;  // of the launches that were recorded one by one
-  bool has_kernels = false;      // some were, if not in this interval
+  bool has_kernels = false;      // there were some, perhaps not in this interval
 };
 inline constexpr std::string_view TOP_OTHERS = "(others)";
 
-// The same error of the same process is one, however often it comes.
+// An error of a process, which counts as one however often it repeats.
 struct TopError {
   std::uint64_t ts = 0;   // of the last one
   std::uint32_t pid = 0;  // 0: none
@@ -72,13 +72,13 @@ struct TopError {
 // What was lost.
 struct TopLosses {
   std::uint64_t events = 0;
-  bool uncounted = false;  // and more, nobody knows how many
+  bool uncounted = false;  // and more, of unknown number
   std::bitset<LOSS_COUNT> why;
   bool any() const { return events || uncounted; }
   void add(const TopLosses& more);
 };
 
-// What bars of a GPU are drawn against; 0: not known.
+// The maxima of a GPU's bars; 0: not known.
 struct TopGpu {
   std::string name;
   double memory = 0, power = 0;  // all that it has, in bytes; its limit, in watts
@@ -87,14 +87,14 @@ struct TopGpu {
 // What happened in an interval.
 struct TopInterval {
   std::uint64_t begin_ns = 0, end_ns = 0;  // since watching began
-  std::vector<TopProcess> processes;       // those that ended last; the most time in CUDA first
+  std::vector<TopProcess> processes;       // ended ones last; by their time in CUDA, the most first
   TopFigures all;
   GpusFigures gpus;  // of the interval's samples
   std::map<std::uint32_t, TopGpu> sampled_gpus;
   std::deque<TopError> errors;  // the last ones, the newest last; also of earlier intervals
   TopLosses lost;
   bool driver_traced = false;  // ioctls are counted
-  // The books: of the last interval alone.
+  // The counts of the last interval alone, which must balance.
   struct Books {
     Accounts records;
     TallyAccounts tallied;
@@ -109,8 +109,8 @@ class TopModel {
   static constexpr std::size_t MAX_FUNCTIONS = 128, MAX_KERNELS = 128;  // of a process
 
   void begin(const Session& session);
-  // The one way for calls, whether they come one by one or added up. `op` is the function's unless
-  // the calls are known to do something else; bytes are those of copies.
+  // Adds calls, whether they come one by one or added up. `op` is the function's unless the calls
+  // are known to do something else; bytes are those of copies.
   struct Calls {
     std::uint64_t count = 0, time_ns = 0, failed = 0, copies = 0, bytes = 0;
   };
@@ -127,7 +127,7 @@ class TopModel {
   void process(const Process& process);
   void lost(const LossEvent& loss);
 
-  // What happened since the last one that was taken.
+  // What happened since the last interval that was taken.
   TopInterval interval(std::uint64_t now_ns) const;
   void begin_next(std::uint64_t now_ns);
 
@@ -143,7 +143,7 @@ class TopModel {
   };
   void add(Of& of, const Function& function, Op op, const Calls& calls);
   Of& of(std::uint32_t pid);
-  // What makes errors the same: the process, the function, and the result, if it is known of each.
+  // Errors with the same process, function and result (if known) are the same.
   struct ErrorKey {
     std::uint32_t pid = 0;
     const Function* function = nullptr;
@@ -157,7 +157,7 @@ class TopModel {
   std::uint64_t monotonic_ns_ = 0;  // when the trace began
   std::uint64_t begin_ns_ = 0;
   HashMap<std::uint32_t, std::unique_ptr<Of>> processes_;
-  // The sums that came last, of processes that live. The source bounds how many there are.
+  // The latest sums of living processes. The source bounds how many there are.
   std::map<std::pair<std::uint32_t, const Function*>, Tally> tallies_;
   GpusFigures gpus_;
   std::map<std::uint32_t, TopGpu> sampled_gpus_;

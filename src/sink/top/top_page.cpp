@@ -130,7 +130,7 @@ struct Gauge {
   std::string text;
   std::size_t text_width;
   Colour colour;
-  std::optional<double> part;  // of what it can be at most; nothing: that is not known
+  std::optional<double> part;  // of its maximum; nothing: not known
   std::size_t width() const { return label.size() + 1 + text_width; }
 };
 
@@ -217,7 +217,7 @@ void draw_gpus(ScreenFrame& frame, const TopScene& scene, Rows rows) {
                 fmt::format("{} more GPUs: g shows them", gpus.size() - shown));
 }
 
-// --- what is below
+// --- the rows below
 
 std::string process_text(const TopError& error) {
   return error.name.empty() ? std::to_string(error.pid)
@@ -242,7 +242,7 @@ void draw_errors(ScreenFrame& frame, const TopScene& scene, Rows rows) {
 struct ShownKey {
   std::string_view key, does;
 };
-// The first ones are there on any screen.
+// The first ones are shown on any screen.
 constexpr ShownKey SHOWN_KEYS[] = {{"F1", "Help"},     {"F3", "Search"},   {"F4", "Filter"},
                                    {"F6", "Sort"},     {"F10", "Quit"},    {"F2", "Columns"},
                                    {"Space", "Pause"}, {"Enter", "Expand"}};

@@ -1,5 +1,5 @@
-// The page of `cudabpf top`: a pure function of what happened, of what one has chosen to see, and
-// of the screen's size.
+// The page of `cudabpf top`: a pure function of what happened, of the user's view, and of the
+// screen's size.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace cudabpf {
 
-// Smaller than that, a sentence says so.
+// On a smaller screen, a sentence says so.
 inline constexpr ScreenFrame::Size LEAST_TOP = {10, 40};
 
 ScreenFrame draw_top(const TopScene& scene, const TopView& view, ScreenFrame::Size size, bool utf8);
-// How many processes it shows: what PgDn moves by.
+// How many processes it shows: PgDn moves by this many.
 std::size_t top_page_rows(const TopScene& scene, const TopView& view, ScreenFrame::Size size);
 
 }  // namespace cudabpf

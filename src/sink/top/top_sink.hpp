@@ -1,4 +1,4 @@
-// Shows, an interval after the other, which processes use CUDA and how much of it: `cudabpf top`.
+// Shows, interval by interval, which processes use CUDA and how much of it: `cudabpf top`.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,10 @@ class TopSink : public Sink {
  public:
   struct Options {
     std::uint64_t interval_ns = 1'000'000'000;
-    bool once = false;  // all of it is one interval
+    bool once = false;  // the whole run is one interval
   };
-  // False: there is no room for it now; then the interval goes on. The `last` one is always taken.
+  // False: there is no room for it now; then the interval continues. The `last` one is always
+  // taken.
   using Show = std::function<bool(const TopInterval& interval, bool last)>;
   TopSink(Options options, Show show) : options_(options), show_(std::move(show)) {}
 

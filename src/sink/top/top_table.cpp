@@ -29,7 +29,7 @@ bool has_something(const TopColumn& column, const TopInterval& interval) {
                      [](const TopProcess& one) { return !place_of(one).empty(); });
 }
 
-// Those that there is room for, the ones that matter most first; the name takes what is left.
+// The columns that there is room for, the most important first; the name gets the rest.
 std::vector<PlacedColumn> placed_columns(const TopScene& scene, const TopView& view,
                                          std::size_t width) {
   std::vector<const TopColumn*> wanted;
@@ -138,11 +138,11 @@ struct Area {
   std::size_t row, rows, column, columns;
 };
 
-// The longest one that there is room for is taken.
+// The longest title that there is room for is used.
 std::vector<std::string> parts_titles(const TopProcess& process) {
-  std::string whose =
+  std::string title =
       fmt::format("functions of {}", process.pid ? std::to_string(process.pid) : process.name);
-  return {whose + "  " + place_of(process), whose, "functions"};
+  return {title + "  " + place_of(process), title, "functions"};
 }
 
 void draw_list(ScreenFrame& frame, const Area& area, const std::vector<std::string>& titles,
@@ -182,7 +182,7 @@ void draw_processes(ScreenFrame& frame, const TopScene& scene, const TopView& vi
         any ? "no process has this in its pid, name or place" : "no process has called CUDA yet");
   }
   double seconds = seconds_of(scene.interval);
-  // The selected one is always among them.
+  // The selected one is always shown.
   std::size_t first = lines.selected < room ? 0 : lines.selected + 1 - room;
   for (std::size_t i = 0; i < room && first + i < lines.lines.size(); i++) {
     const TopLine& line = lines.lines[first + i];

@@ -9,7 +9,7 @@
 
 namespace cudabpf {
 
-// Interval by interval. What helps against a loss, and which columns are hidden, it says once.
+// Interval by interval. Advice against a loss, and names of hidden columns, are given once.
 class TopText {
  public:
   std::string text(const TopInterval& interval, const Terminal& terminal);
@@ -18,7 +18,7 @@ class TopText {
   std::bitset<LOSS_COUNT> advised_;
   bool said_left_out_ = false;
 };
-// What remains to be said when it was shown on the screen: what was lost, and whether the books of
+// What is left to report after showing intervals on the screen: losses, and whether the counts of
 // the last interval balance.
 std::string top_end_text(const TopInterval& last, const TopLosses& lost, const Terminal& terminal);
 

@@ -30,7 +30,7 @@ std::string in_small_letters(std::string_view text) {
   return small;
 }
 
-// As it is shown, so that whoever looks for what stands there finds it.
+// Searches the text as it is shown, so that users find what they see.
 bool has_text(const TopProcess& process, const std::string& text) {
   std::string all =
       fmt::format("{} {} {} {}", process.pid, process.name, process.pod, process.container);
@@ -251,7 +251,7 @@ void TopView::press_in_prompt(const Key& key, const TopInterval& interval) {
   }
 }
 
-// From there on, and round.
+// Searches from there on, and wraps around.
 void TopView::select_next_found(const TopInterval& interval, std::size_t from) {
   Shown shown = processes(interval);
   if (search_.empty()) return;

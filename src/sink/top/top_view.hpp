@@ -1,5 +1,5 @@
-// What a person has chosen to see of `cudabpf top`. Keys alone change it, and it is the same for
-// the same keys: a pure function of them and of what they were pressed on.
+// The user's view of `cudabpf top`. Only keys change it, and equal keys give equal views: it is a
+// pure function of the keys and of what they were pressed on.
 #pragma once
 
 #include <bitset>
@@ -16,12 +16,12 @@
 
 namespace cudabpf {
 
-// What a key asks of whoever shows the page.
+// What a key requests from the program that shows the page.
 enum class TopRequest : std::uint8_t {
   nothing,
   end,
-  write,   // what happened last, into a file
-  redraw,  // all of it: something else wrote on the terminal
+  write,   // write what happened last into a file
+  redraw,  // redraw all of it: something else wrote on the terminal
 };
 
 class TopView {
@@ -33,7 +33,7 @@ class TopView {
 
   // The processes that are shown, in their order; those that ended are the last.
   std::vector<const TopProcess*> processes(const TopInterval& interval) const;
-  // Where the selected one is among them. It stays selected wherever sorting moves it.
+  // The selected one's place among them. It stays selected wherever sorting moves it.
   std::size_t selected(const std::vector<const TopProcess*>& shown) const;
   bool shows(TopColumn::Id column) const { return !hidden_.test(static_cast<std::size_t>(column)); }
   bool is_expanded(std::uint32_t pid) const { return expanded_.contains(pid); }
@@ -63,7 +63,7 @@ class TopView {
   TopColumn::Id sorted_by_ = TopColumn::Id::in_cuda;
   std::bitset<static_cast<std::size_t>(TopColumn::Id::count_)> hidden_;
   std::set<std::uint32_t> expanded_;
-  std::optional<std::uint32_t> pid_;  // selected; nothing: whoever is at `at_`
+  std::optional<std::uint32_t> pid_;  // selected; nothing: the process that is at `at_`
   std::size_t at_ = 0;
   std::size_t chosen_ = 0;
   std::string filter_, search_;

@@ -1,5 +1,5 @@
-// Blocks of lines between the thread that fills them and the one that empties them. There are only
-// so many: whoever fills them waits where the other is far behind.
+// Blocks of lines between the thread that fills them and the one that empties them. Their number is
+// limited: the filling thread waits if the other is far behind.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ class BlockQueue {
 
   // For the thread that empties them.
   bool is_done();  // all were taken, and no more come
-  // Waits for the next, for ever or for so long. Nothing: none came.
+  // Waits for the next block, for ever or for this long. Nothing: none came.
   std::optional<LineBlock> next(std::optional<std::chrono::milliseconds> patience);
   void give_back(LineBlock block);
 

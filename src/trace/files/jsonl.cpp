@@ -49,7 +49,7 @@ void JsonlSink::call(const Call& call) {
   in_part_.counts.add(call);
 }
 
-// A file says what each graph holds that is launched in it, before the first launch.
+// A file says what each launched graph holds, before its first launch in that file.
 void JsonlSink::graph_launch(const Call& call) {
   constexpr std::size_t MAX_REMEMBERED = 1 << 16;
   if (graphs_in_part_.size() >= MAX_REMEMBERED) graphs_in_part_.clear();
@@ -134,7 +134,7 @@ char* JsonlSink::room(std::size_t size) {
   return block_.bytes.get() + block_.size;
 }
 
-// A line has been written where room() said; it ends at `end`.
+// A line has been written where room() said; the line ends at `end`.
 void JsonlSink::added(const char* end) {
   const char* begin = block_.bytes.get() + block_.size;
   auto size = static_cast<std::size_t>(end - begin);
@@ -148,7 +148,7 @@ void JsonlSink::added(const char* end) {
   bytes_in_part_ += size;
 }
 
-// Whether so many bytes more do not fit into this file.
+// Whether this many more bytes do not fit into this file.
 bool JsonlSink::is_full(std::size_t more) const {
   if (!options_.rotate_size) return false;
   double stored = static_cast<double>(bytes_in_part_ + more) * output_.compression();

@@ -36,10 +36,10 @@ class JsonlSink : public Sink {
  public:
   static constexpr std::uint64_t MIN_ROTATE_SIZE = 16 << 10;
 
-  // Opens the file, so that mistakes of the user's show up here.
+  // Opens the file, so that the user's mistakes are reported now.
   static Result<std::unique_ptr<JsonlSink>> open(JsonlOptions options);
-  // Its parts go where each can be the first that anybody reads, as in memory. Of `options` only
-  // those about rotation count.
+  // Its parts go to `output`, where each may be read without the others, as in memory. Uses only
+  // the options for rotation.
   JsonlSink(JsonlOptions options, TraceOutput& output);
 
   void begin(const Session& session) override;
@@ -56,7 +56,7 @@ class JsonlSink : public Sink {
   void flush() override;
   void end(const Totals& totals) override;
 
-  // Ends this part. `write_because`: what is kept up to here is to be written.
+  // Ends this part. `write_because`: why what is kept up to here is to be written.
   void turn_over(std::string write_because);
 
   // These are for a sink that open() made. True: standard output was a pipe, and its reader has
@@ -81,7 +81,7 @@ class JsonlSink : public Sink {
   std::uint64_t since_start() const;
 
   const JsonlOptions options_;
-  std::unique_ptr<Output> file_;  // null: it goes elsewhere
+  std::unique_ptr<Output> file_;  // null: the lines go elsewhere
   TraceOutput& output_;
   CallLine call_line_;
   Session session_;  // with libraries that were found later: a new file's header lists them
@@ -90,8 +90,8 @@ class JsonlSink : public Sink {
   FilePart part_;
   Totals in_part_;
   std::uint64_t lines_in_part_ = 0, bytes_in_part_ = 0;  // the header counts only in bytes
-  std::unordered_set<std::uint64_t> graphs_in_part_;     // whose contents it says
-  // Who runs, where a part can be read without those before it; and whether that is not all.
+  std::unordered_set<std::uint64_t> graphs_in_part_;     // those whose contents this part has
+  // Running processes, if a part can be read without those before it; and whether some are missing.
   std::map<std::uint32_t, Process> running_;
   bool more_running_ = false;
 };

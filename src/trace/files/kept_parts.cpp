@@ -19,7 +19,7 @@ void add_counts(EventCounts& sum, const EventCounts& counts) {
   sum.read_faults += counts.read_faults;
 }
 
-// What is kept for long has no room that nobody uses.
+// What is kept for long must not take unused room.
 std::shared_ptr<const std::string> to_keep(std::string bytes) {
   bytes.shrink_to_fit();
   return std::make_shared<const std::string>(std::move(bytes));
@@ -75,7 +75,7 @@ void KeptParts::close_frame() {
   keep(part, part.frames.back()->size());
 }
 
-// The part has so many bytes more, for which there may be no room beside the oldest.
+// Adds this many bytes to the part; the oldest parts may have to go.
 void KeptParts::keep(Kept& part, std::uint64_t bytes) {
   part.bytes += bytes;
   bytes_ += bytes;

@@ -1,5 +1,5 @@
-// The newest parts of a trace, in memory and compressed: those of so long a time, as far as they
-// take no more than so many bytes. It is what rotation that deletes old files is for a disk.
+// The newest parts of a trace, in memory and compressed: up to a limit of time and one of bytes. It
+// is what rotation that deletes old files is for a disk.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace cudabpf {
 
-// What was kept at one moment, as it stands in a file. It shares its lines with the parts.
+// What was kept at one moment, as it is in a file. It shares its lines with the parts.
 struct KeptTrace {
   std::string because;                                     // why it is to be written
   std::uint64_t since = 0;                                 // ns since the trace began
@@ -35,8 +35,8 @@ class KeptParts : public TraceOutput {
     std::uint64_t keep_ns = 0;
     std::uint64_t most_bytes = 0;  // compressed
   };
-  // Gets what is kept where a part ends at which it is wanted. On this class's thread, which must
-  // not wait.
+  // Gets what is kept, at the end of a part for which that was wanted. Called on this class's
+  // thread, and must not wait.
   using Wanted = std::function<void(KeptTrace kept)>;
 
   KeptParts(Options options, Wanted wanted)
@@ -56,7 +56,7 @@ class KeptParts : public TraceOutput {
 
   struct Kept {
     std::uint64_t since = 0;
-    std::shared_ptr<const std::string> header;  // and who ran when it began
+    std::shared_ptr<const std::string> header;  // and the processes that ran when it began
     std::uint64_t header_lines = 0;
     std::vector<std::shared_ptr<const std::string>> frames;
     std::uint64_t lines = 0, bytes = 0;
@@ -77,7 +77,7 @@ class KeptParts : public TraceOutput {
   BlockQueue blocks_;
   std::thread thread_;
 
-  // Used by that thread.
+  // Used by the writing thread.
   Frames frames_;
   std::deque<Kept> parts_;
   bool cut_ = false;  // a part that would still be kept had to go

@@ -26,8 +26,8 @@ struct OutputOptions {
   // cudabpf chose the path: it creates the folder, and puts the trace beside a file that exists.
   bool own_choice = false;
   bool rotates = false;
-  // Which rotated files to keep, counting those of earlier traces: the newest so many, and so many
-  // bytes of them, to which the one that is being written may add `file_bytes`. 0: all.
+  // Which rotated files to keep, counting those of earlier traces: this many of the newest, and
+  // this many bytes of them, to which the file being written may add `file_bytes`. 0: all.
   unsigned keep = 0;
   std::uint64_t keep_bytes = 0, file_bytes = 0;
   bool logs = false;                       // says when a file is complete, and when one is deleted
@@ -50,7 +50,7 @@ class Output : public TraceOutput {
   bool compresses() const { return compresses_; }
   std::uint64_t lost() const { return lost_; }  // lines, so far
 
-  bool reader_gone() const { return closed_; }  // nobody reads the pipe any more
+  bool reader_gone() const { return closed_; }  // the pipe has no reader any more
 
   std::uint64_t bytes() const { return bytes_out_; }  // in all files, so far
   // What is left on the file system that it writes to; nothing if that is not known.

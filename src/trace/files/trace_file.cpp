@@ -20,8 +20,8 @@ namespace cudabpf {
 
 namespace {
 
-// "/dev/fd/63" -> 63. Opening the path would need rights to its target, which a user may lack
-// (somebody else's pipe), and would open a file a second time, at its beginning.
+// "/dev/fd/63" -> 63. Opening the path would need rights to its target, which a user may lack (for
+// another user's pipe), and would open a file a second time, at its beginning.
 std::optional<int> descriptor_named(std::string_view path) {
   if (path == "/dev/stdout") return STDOUT_FILENO;
   if (path == "/dev/stderr") return STDERR_FILENO;
@@ -38,8 +38,8 @@ std::optional<int> descriptor_named(std::string_view path) {
 // How long to wait after a signal: while no byte is taken, and in all.
 constexpr std::uint64_t SILENCE_NS = 2'000'000'000, HURRY_NS = 30'000'000'000;
 
-// The same pipe or terminal, opened non-blocking. Setting that on `fd` itself would affect
-// everybody who shares it: the shell, the command. Nothing if that is not possible.
+// The same pipe or terminal, opened non-blocking. Setting that on `fd` itself would affect every
+// process that shares it: the shell, the command. Nothing if that is not possible.
 Fd never_blocking(int fd) {
   struct stat of {};
   if (::fstat(fd, &of) != 0 || !(S_ISFIFO(of.st_mode) || ::isatty(fd))) return Fd();
@@ -49,7 +49,7 @@ Fd never_blocking(int fd) {
 
 }  // namespace
 
-// No other device is written to: to open one can already set something off.
+// No other device is written to: just opening one can have effects.
 Result<TraceFile> TraceFile::null_device() {
   Fd fd(::open(NULL_DEVICE, O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
   struct stat opened {};
@@ -71,7 +71,8 @@ Result<TraceFile> TraceFile::create(const std::string& path, bool may_replace, i
                        exit_code::OUTPUT_FAILED);
   }
   if (path == NULL_DEVICE) return null_device();
-  // A new inode each time: writing into an old one could follow a hard link that somebody planted.
+  // A new inode each time: writing into an old one could follow a hard link that another user
+  // planted.
   constexpr int FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   Fd fd(::open(path.c_str(), FLAGS, 0644));
   if (!fd && errno == EEXIST) {

@@ -10,14 +10,15 @@
 
 namespace cudabpf {
 
-// As a trace's path: nothing is kept, for whoever measures.
+// As a trace's path: keeps nothing, for measurements.
 inline constexpr const char* NULL_DEVICE = "/dev/null";
 
 class TraceFile {
  public:
   // Creates the file. An existing one is replaced if `may_replace` and it is a regular file;
-  // nothing else is touched, since the writer may be root and the folder anybody's. /dev/stdout and
-  // /dev/fd/N mean what this process has open there, as with stream(); /dev/null takes everything.
+  // nothing else is touched, since the writer may be root and the folder another user's.
+  // /dev/stdout and /dev/fd/N mean what this process has open there, as with stream(); /dev/null
+  // takes everything.
   static Result<TraceFile> create(const std::string& path, bool may_replace, int hurry_fd = -1);
   // Writes to something open that cannot be truncated: a pipe, a terminal. Waits until it takes
   // what is written, but not for much longer once `hurry_fd` is readable.
@@ -53,8 +54,7 @@ class TraceFile {
   bool gave_up_ = false;
 };
 
-// Creates the folder of `path` if it is missing. Root follows no link there that somebody else
-// made.
+// Creates the folder of `path` if it is missing. Root follows no link there that another user made.
 Result<> make_parent_folder(const std::string& path);
 
 }  // namespace cudabpf

@@ -1,5 +1,5 @@
-// Where the lines of a trace go, whether files or memory: in blocks, which end with a file of it,
-// or with a part.
+// Where the lines of a trace go, to files or to memory: in blocks, none of which is in two files or
+// parts.
 #pragma once
 
 #include <cstddef>
@@ -30,11 +30,11 @@ struct LineBlock {
 class TraceOutput {
  public:
   virtual ~TraceOutput() = default;
-  // Begins to take care of blocks. `trace_start_ns` is ts 0 on CLOCK_MONOTONIC.
+  // Starts to handle blocks. `trace_start_ns` is ts 0 on CLOCK_MONOTONIC.
   virtual void start(std::string header, const FilePart& part, std::uint64_t trace_start_ns) = 0;
   virtual LineBlock take() = 0;  // an empty block; waits while too many are on their way
   virtual void put(LineBlock block) = 0;
-  virtual void stop() = 0;  // returns when all that was put has been taken care of
+  virtual void stop() = 0;  // returns when all that was put has been handled
   // Size of what is stored divided by the size of the lines; 1 if they are not compressed.
   virtual double compression() const = 0;
 };

@@ -29,7 +29,7 @@ enum class LineKind : std::uint8_t {
   driver,     // an operation on one of the driver's devices
   interrupt,  // what the driver did for no process
   gpu_error,
-  graph,  // what a graph holds that is launched
+  graph,  // what a launched graph holds
   gpu_sample,
   gpu_operation,  // a kernel, a copy or a fill on a GPU, or a whole launch of a graph
   host_copy,      // from the host's memory to the host's: CUPTI reports it, but no GPU has copied
@@ -64,14 +64,14 @@ struct Line {
 
   std::string_view args;  // as written in the line: an object, or empty
 
-  // What is in it, if it is of that kind; null: it is not. Valid until the next of its kind is
-  // read.
+  // The contents of a line of that kind; null: it is of another. Valid until the next of its kind
+  // is read.
   const TraceHeader* header = nullptr;
   const TraceEnd* ending = nullptr;
 
   // What the type and op of a call mean.
   const Meaning* meaning = &MEANS_NOTHING;
-  const Api* api = &APIS[0];  // whose function is called; null: a library that is not known
+  const Api* api = &APIS[0];  // its library; null: one that is not known
   Work work = Work::other;    // its meaning's, but `recorded` where its stream is captured
 
   // What follows from the lines before it: see DerivedFields.
@@ -81,8 +81,8 @@ struct Line {
   bool default_is_threads = false;       // its default stream is its thread's own
   // What the launched graph holds, or the one that the line is about. Null: it is not known.
   const LaunchedGraph* content = nullptr;
-  // The call that had a GPU do this, or that copied. Null: it is not known. Valid until the next
-  // line is read.
+  // The call that issued this GPU operation, or that copied. Null: it is not known. Valid until the
+  // next line is read.
   const IssuingCall* issuer = nullptr;
   std::uint64_t context = 0;       // current on its thread; 0: not known
   std::uint64_t context_gone = 0;  // the one that it destroyed; 0: none
@@ -91,7 +91,7 @@ struct Line {
   void set(Field field) { present |= bit(field); }
   void unset(Field field) { present &= ~bit(field); }
   std::uint64_t end() const { return ts + duration; }
-  // How it ended, where that is not known; empty: it is.
+  // How the call ended, if that is not known; empty: it is.
   std::string_view state() const {
     if (unfinished) return "unfinished";
     if (return_lost) return "return_lost";

@@ -79,7 +79,7 @@ std::size_t slot_of(std::string_view raw) {
          48;
 }
 
-// The frequent kinds. The text of any other is parsed again, by whoever needs what else is in it.
+// The frequent kinds. A line of any other kind is parsed again if more of it is needed.
 bool is_event(LineKind kind) {
   return kind == LineKind::call || kind == LineKind::driver || kind == LineKind::interrupt ||
          kind == LineKind::gpu_operation || kind == LineKind::host_copy;
@@ -224,7 +224,7 @@ bool LineParser::finish(Line& line) const {
   return line.ts <= LATEST && line.duration <= LATEST - line.ts;  // end() does not wrap around
 }
 
-// What lines repeat is known by its raw text: it is neither unescaped nor hashed as a whole.
+// A name that lines repeat is known by its raw text: it is neither unescaped nor wholly hashed.
 bool LineParser::name(void* of, std::size_t longest, Name& to) {
   Value& value = *static_cast<Value*>(of);
   std::string_view raw = inside_quotes(token_of(value)), text;
@@ -241,8 +241,8 @@ bool LineParser::name(void* of, std::size_t longest, Name& to) {
   return true;
 }
 
-// A field of a type that it should not have makes the line a bad one; null stands for nothing, and
-// fields that are not known are passed over.
+// A field with a type that it should not have makes the line a bad one; null stands for nothing,
+// and unknown fields are passed over.
 bool LineParser::field(std::string_view key, void* of, Line& line) {
   Value& value = *static_cast<Value*>(of);
   auto number = [&](auto read, Field present, auto& to) {
@@ -302,7 +302,7 @@ LineKind LineParser::kind_of(const Line& line) const {
 }
 
 // Drops fields that lines of this kind do not have, as if they were unknown, so that no analysis
-// need ask whether an interrupt has a process.
+// has to check whether an interrupt has a process.
 void LineParser::drop_others_fields(Line& line) {
   if (line.kind == LineKind::interrupt) {
     for (Field field : {Field::pid, Field::tid, Field::call}) line.unset(field);

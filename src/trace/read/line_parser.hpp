@@ -28,9 +28,9 @@ class LineParser {
 
   // False: it is not a JSON object, or some fields do not have the types they should.
   bool parse(std::string_view text, Line& line) { return scan(text, line) || read_any(text, line); }
-  // In a third of the time, if the line is as cudabpf writes it, all its names have been read
-  // before, and it is neither header nor end: else false, and it is to be read. Both fill in the
-  // same. One thread may scan lines while another reads some.
+  // Takes a third of the time if the line is as cudabpf writes it, all its names have been read
+  // before, and it is neither header nor end; else returns false, and the line must be parsed. Both
+  // fill in the same. One thread may scan lines while another parses some.
   bool scan(std::string_view text, Line& line) const;
   bool read_any(std::string_view text, Line& line);
 
@@ -53,7 +53,7 @@ class LineParser {
 
   Names names_;
   Words words_;
-  // Names' numbers, by a hash of their raw text. Whoever finds one here can have its text.
+  // Names' numbers, by a hash of their raw text. A thread that finds one here can have its text.
   std::array<std::atomic<std::uint32_t>, 1024> recent_{};
   std::unique_ptr<Json> json_;
   std::optional<TraceHeader> header_;  // the one read last

@@ -1,6 +1,6 @@
-// Reads a line as cudabpf itself writes it: no blanks, no escapes, every name one that was seen
-// before. Anything else is left to a parser of all of JSON, so nothing is read here that would be
-// read otherwise there. Most lines of a trace are such, and take a third of the time.
+// Reads a line as cudabpf itself writes it: no blanks, no escapes, and only names that were seen
+// before. Anything else is left to a parser of all of JSON, so both read every line alike. Most
+// lines of a trace are of this form, and take a third of the time.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class LineScan {
   LineScan(std::string_view text, Line& line, Known known)
       : at_(text.data()), end_(text.data() + text.size()), line_(line), known_(known) {}
 
-  // False: it is not such a line. What it says of `line` is then to be forgotten.
+  // False: it is not such a line. Its values in `line` must then be discarded.
   bool object() {
     if (!take('{')) return false;
     do {
@@ -156,7 +156,7 @@ class LineScan {
 
   static bool is_plain(char c) { return c >= ' ' && c <= '~' && c != '\\'; }
 
-  // What nobody reads, if it is a plain text or number.
+  // A value that is not needed, if it is a plain text or number.
   bool other() {
     if (at_ < end_ && *at_ == '"') return text();
     std::uint64_t ignored = 0;

@@ -75,7 +75,7 @@ void LinesAhead::run(TraceSource::Block block, std::size_t at, std::uint64_t num
   changed_.notify_all();
 }
 
-// `spent` gets the block that it had, for the source to fill again.
+// `spent` gets the block that the batch had, for the source to fill again.
 LinesAhead::Batch LinesAhead::empty_batch(TraceSource::Block& spent) {
   Batch batch;
   {

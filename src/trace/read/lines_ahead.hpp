@@ -1,5 +1,5 @@
-// A trace's lines, in order. A thread scans them ahead of who reads them; those that it cannot
-// scan, because they have names that are new or are not as cudabpf writes them, come unread.
+// A trace's lines, in order. A thread scans them ahead of the reader; those that it cannot scan,
+// because they have new names or are not as cudabpf writes them, come unread.
 #pragma once
 
 #include <condition_variable>
@@ -41,7 +41,7 @@ class LinesAhead {
  private:
   void run(TraceSource::Block block, std::size_t at, std::uint64_t number);
   Batch empty_batch(TraceSource::Block& spent);
-  bool hand_over(Batch batch);  // false: nobody wants more
+  bool hand_over(Batch batch);  // false: no more are wanted
 
   TraceSource& source_;
   const LineParser& parser_;

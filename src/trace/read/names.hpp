@@ -60,7 +60,7 @@ class Names {
   Names();
 
   Name add(std::string_view text);
-  // Another thread may ask for the text of a name that it was given, while names are added.
+  // Another thread may call this for a name that it was given, while names are added.
   std::string_view text(Name name) const { return texts_[name.id / PAGE][name.id % PAGE]; }
   // How many numbers there are: every name's is below this.
   std::size_t size() const { return size_; }

@@ -14,8 +14,8 @@ struct Part {
   static constexpr std::uint64_t OPEN = std::numeric_limits<std::uint64_t>::max();
 
   std::uint64_t from = 0, to = OPEN;  // ns since the trace began; `to` is not in it
-  // What is in the files begins then: a call that began before is in a part that does not say from
-  // when on it is, but its time before is in no figure.
+  // The files begin at this time: a part that does not say when it begins has calls that began
+  // before, but their time before is in no figure.
   std::uint64_t recorded_from = 0;
 
   bool is_whole() const { return !from && to == OPEN; }
@@ -24,7 +24,7 @@ struct Part {
   bool has(const Line& line) const {
     return line.kind == LineKind::header || line.kind == LineKind::end || has(line.ts);
   }
-  // Whether some of that time lies in it.
+  // Whether it overlaps this time.
   bool touches(std::uint64_t begin, std::uint64_t end) const {
     return begin < to && (end > from || (begin == end && begin >= from));
   }

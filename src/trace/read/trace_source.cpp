@@ -240,8 +240,7 @@ void TraceSource::filled(std::size_t size) {
   std::size_t newline = added.rfind('\n');
   if (newline != std::string_view::npos) line_end_ = filling_.size + newline + 1;
   filling_.size += size;
-  // Only the beginning of a line that is too long is kept, and made malformed by a byte that no
-  // text has.
+  // If a line is too long, only its beginning is kept, made malformed by a byte that no text has.
   if (filling_.size - line_end_ > MAX_LINE) {
     filling_.size = line_end_ + MAX_LINE;
     filling_.bytes[filling_.size - 1] = '\xff';
@@ -249,7 +248,7 @@ void TraceSource::filled(std::size_t size) {
   }
 }
 
-// Its end may be far: whoever waits for it can stop waiting at each of these.
+// The end may be far off: a reader that waits for it can give up at each of these.
 void TraceSource::hand_over_nothing() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return ready_.size() < BLOCKS_AHEAD || unwanted_; });

@@ -43,7 +43,7 @@ class TraceSource {
   // False: there are no more. Within a line that is too long, and while a compressed file has no
   // text, blocks come that are empty.
   bool next(Block& block);
-  // Nobody wants more: next() waits no longer.
+  // No more blocks are wanted: next() waits no longer.
   void give_up();
 
   // Why data is missing at the end: a compressed file ended within a frame, or could not be read
@@ -66,7 +66,7 @@ class TraceSource {
   std::size_t fill(char* to, std::size_t size);
   char* room(std::size_t wanted);  // at the end of the block that is being filled
   void filled(std::size_t size);
-  bool hand_over(bool at_end);  // false: nobody wants more
+  bool hand_over(bool at_end);  // false: no more are wanted
   void hand_over_nothing();
 
   Fd fd_;

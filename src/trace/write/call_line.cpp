@@ -148,7 +148,7 @@ char* put_flags(char* at, const Call& call) {
   return at;
 }
 
-// What a launched graph holds, or why nobody knows.
+// What a launched graph holds, or why that is not known.
 char* put_graph(char* at, const Call& call) {
   if (call.graph) {
     at = put(at, ",\"graph\":");
@@ -368,7 +368,7 @@ char* CallLine::write_arguments(char* at, const Call& call, const FunctionText& 
     if (argument.from == From::out) {
       if (argument.place >= call.outs.size()) continue;
       bool was_null = argument.word < call.words.size() && !call.words[argument.word];
-      if (was_null) continue;  // the caller asked for nothing
+      if (was_null) continue;  // the caller wanted no value
     }
     if (argument.from == From::text && !call.has_text) continue;
     at = put(at, any ? "," : ",\"args\":{");

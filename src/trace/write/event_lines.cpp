@@ -63,7 +63,7 @@ class Fields {
   std::string line() && { return std::move(text_) + "}\n"; }
 
  private:
-  // Where the value goes that stands behind the key, and takes `size` bytes at most.
+  // The place for the value behind the key, which takes at most `size` bytes.
   char* room(std::string_view key, std::size_t size) {
     std::size_t end = text_.size();
     text_.resize(end + key.size() + 4 + size);

@@ -1,5 +1,5 @@
-// What a trace says of a machine's GPUs: how they are, as NVML reports, and what they did, as CUPTI
-// does (docs/trace-format.md).
+// What a trace says of a machine's GPUs: their state, from NVML, and their operations, from CUPTI
+// (docs/trace-format.md).
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace cudabpf {
 
 std::string sample_line(const GpuSample& sample);  // newline included
 
-// Writes the line at `at` and returns its end. It takes at most as many bytes as work_bound() says.
+// Writes the line at `at` and returns its end. The line takes at most work_bound() bytes.
 char* put_work(char* at, const GpuOperation& work);
 std::size_t work_bound(const GpuOperation& work);
 std::string times_line(const GpuTimes& times);  // newline included

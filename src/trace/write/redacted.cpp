@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view LEFT_OUT = "(redacted)";
 
-// Which libcuda it is stays: its name has the version.
+// Keeps the version in its name, so that it is known which libcuda it is.
 Library redacted(Library library) {
   library.path.erase(0, library.path.rfind('/') + 1);
   if (!library.error.empty()) library.error = LEFT_OUT;

@@ -18,13 +18,13 @@ std::string style_text(Style style, bool color) {
                      color ? CODES[static_cast<std::size_t>(style.colour)] : "");
 }
 
-// What stands in one cell on every terminal: ASCII, and what pages are drawn with.
+// Characters that take one cell on every terminal: ASCII, and those that pages are drawn with.
 bool has_sure_width(char32_t code) {
   return code < 0x7f || code == U'…' || (code >= 0x2500 && code <= 0x259f) ||
          (code >= 0x2800 && code <= 0x28ff);
 }
 
-// The text up to there, or up to the number that would be cut there: it would be another one.
+// The text up to `size`, but without a number that would be cut there: it would be another one.
 std::string_view without_half_number(std::string_view text, std::size_t end) {
   auto is_digit = [&](std::size_t at) { return text[at] >= '0' && text[at] <= '9'; };
   if (end < text.size() && is_digit(end))
@@ -32,7 +32,7 @@ std::string_view without_half_number(std::string_view text, std::size_t end) {
   return text.substr(0, end);
 }
 
-// Writes cells from a place on, and knows where the cursor is as long as that is sure.
+// Writes cells from a place on, and knows the cursor's place as long as it is certain.
 class Pen {
  public:
   Pen(std::string& out, bool color) : out_(out), color_(color) {}
@@ -105,7 +105,7 @@ void ScreenFrame::write_right(std::size_t row, std::size_t column, std::size_t r
 void ScreenFrame::put(std::size_t row, std::size_t column, char32_t code, std::size_t width,
                       Style style) {
   Cell* cell = &cells_[row * size_.columns + column];
-  // What is left of a wide character that this covers half of is a blank.
+  // If this covers half of a wide character, the other half becomes a blank.
   if (!cell->code && column) cell[-1].code = ' ';
   std::size_t after = column + width;
   if (after < size_.columns && !cell[width].code) cell[width].code = ' ';

@@ -1,4 +1,4 @@
-// A screenful of characters, and how to make one of another.
+// A screenful of characters, and how to turn one into another.
 #pragma once
 
 #include <cstddef>
@@ -59,8 +59,8 @@ class ScreenFrame {
   std::vector<Cell> cells_;
 };
 
-// What turns a terminal that shows `before` into one that shows `now`; null: that shows anything.
-// The cursor is left anywhere.
+// Turns a terminal that shows `before` into one that shows `now`; null: it may show anything. The
+// cursor may be left anywhere.
 std::string difference(const ScreenFrame* before, const ScreenFrame& now, bool color);
 
 }  // namespace cudabpf

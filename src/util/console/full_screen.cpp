@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view TAKE = "\033[?1049h\033[?25l\033[?7l",
                            GIVE_BACK = "\033[0m\033[?7h\033[?25h\033[?1049l";
 
-// By default they end the process, and whoever handles them may get them elsewhere.
+// By default these end the process; other code that handles them may do so elsewhere.
 constexpr int ENDING[] = {SIGABRT, SIGBUS,  SIGFPE,  SIGILL,  SIGSEGV, SIGSYS,
                           SIGTRAP, SIGXCPU, SIGUSR1, SIGUSR2, SIGALRM};
 
@@ -111,7 +111,7 @@ ScreenSignals::ScreenSignals() {
 }
 
 ScreenSignals::~ScreenSignals() {
-  // One that came late must stop nothing that has ended: it is forgotten.
+  // A signal that came late must not stop anything once this has ended: it is discarded.
   signalfd_siginfo info{};
   while (::read(fd_.get(), &info, sizeof(info)) == sizeof(info)) {
   }
@@ -179,7 +179,7 @@ FullScreen::Came FullScreen::handle(int signals_fd) {
   return came;
 }
 
-// As it would be without us: for the shell it is SIGTSTP that stops the process.
+// As if cudabpf handled nothing: for the shell, it is SIGTSTP that stops the process.
 void FullScreen::stop() {
   give_back();
   sigset_t stopping = set_of({SIGTSTP}), before;

@@ -1,5 +1,5 @@
-// A terminal taken as a whole: its alternate screen, no cursor, keys as they are pressed. However
-// the process ends, but for SIGKILL, the terminal is as it was before.
+// A terminal taken as a whole: its alternate screen, no cursor, keys as they are pressed. Whatever
+// ends the process, except SIGKILL, the terminal is restored.
 #pragma once
 
 #include <csignal>
@@ -10,14 +10,14 @@
 
 namespace cudabpf {
 
-// There is one to take: both are the same terminal, it is the one that controls this process, and
-// TERM does not say that it cannot be drawn on.
+// True if both are one terminal, which controls this process, and TERM does not say that it cannot
+// be drawn on.
 bool can_take_terminal(int input, int output);
 // Two descriptors are of the same device.
 bool are_same_terminal(int one, int other);
 
 // SIGTSTP, SIGCONT and SIGWINCH as something to poll. For the main thread, before it starts others:
-// it blocks them for them, too.
+// it blocks them for those, too.
 class ScreenSignals {
  public:
   ScreenSignals();
@@ -31,8 +31,8 @@ class ScreenSignals {
   Fd fd_;
 };
 
-// For one thread, that blocks all signals; there is one at a time. Ctrl-C, Ctrl-\ and Ctrl-Z stay
-// signals, which others may handle.
+// For one thread, which blocks all signals; there is one at a time. Ctrl-C, Ctrl-\ and Ctrl-Z stay
+// signals, which other threads may handle.
 class FullScreen {
  public:
   FullScreen(int input, int output);
@@ -40,7 +40,8 @@ class FullScreen {
   FullScreen(const FullScreen&) = delete;
   FullScreen& operator=(const FullScreen&) = delete;
 
-  // In the background nothing may be drawn, read or set: whoever does is stopped, or disturbs.
+  // In the background nothing may be drawn, read or set: the process would be stopped, or disturb
+  // others.
   bool is_in_foreground() const;
   // Takes the terminal, again if others may have changed it.
   void take();
@@ -50,13 +51,13 @@ class FullScreen {
   // Waits for a terminal that takes nothing.
   void write(std::string_view text) const;
 
-  // What came of ScreenSignals. A stop stops all of the process, with the terminal given back, and
-  // this returns once it goes on.
+  // Handles what came from ScreenSignals. A stop stops the whole process, with the terminal given
+  // back, and this returns once the process continues.
   enum class Came { nothing, resized, continued };
   Came handle(int signals_fd);
 
-  // For any thread, while that one may wait in write(): gives the terminal back within a second,
-  // and goes on where Ctrl-S had stopped it.
+  // For any thread, while the drawing thread may wait in write(): gives the terminal back within a
+  // second, and makes it go on if Ctrl-S had stopped it.
   static void give_back_now();
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 using Code = Key::Code;
 constexpr char ESCAPE = '\033';
-constexpr std::size_t MAX_SEQUENCE = 32;  // longer ones are of no key
+constexpr std::size_t MAX_SEQUENCE = 32;  // longer ones are no key
 
 struct Letter {
   char letter;
@@ -45,7 +45,7 @@ std::optional<Key> key_of_letter(char letter) {
   return at == std::end(LETTERS) ? std::nullopt : std::optional(at->key);
 }
 
-// "5~", "1;2A" with a modifier, which is ignored; nothing: of no key.
+// "5~", "1;2A" with a modifier, which is ignored; nothing: no key.
 std::optional<Key> key_of(std::string_view parameters, char last) {
   if (last != '~') return key_of_letter(last);
   unsigned number = 0;
@@ -56,7 +56,7 @@ std::optional<Key> key_of(std::string_view parameters, char last) {
 
 bool is_last_of_sequence(char c) { return c >= '@' && c <= '~'; }
 
-// One that is no beginning of UTF-8 or of a sequence.
+// A byte that begins neither UTF-8 nor a sequence.
 std::optional<Key> key_of_control(unsigned char byte) {
   if (byte == '\r' || byte == '\n') return Key{Code::enter};
   if (byte == '\t') return Key{Code::tab};
@@ -73,7 +73,7 @@ std::size_t length_by_first(unsigned char first) {
 
 std::vector<Key> KeyReader::read(std::string_view bytes) {
   std::vector<Key> keys;
-  for (char byte : bytes) {  // what goes on is always the start of one key alone
+  for (char byte : bytes) {  // an unfinished sequence is always the start of one key alone
     begun_ += byte;
     while (!begun_.empty() && take(keys)) {
     }

@@ -32,18 +32,18 @@ struct Key {
   bool operator==(const Key&) const = default;
 };
 
-// Bytes may come in any pieces. What is no key that anybody needs is left out.
+// Bytes may come in any pieces. Keys that are not needed are left out.
 class KeyReader {
  public:
   static constexpr int ESCAPE_MS = 50;
 
   std::vector<Key> read(std::string_view bytes);
-  // What came so far may go on: then wait ESCAPE_MS for more, and if nothing comes, say so.
+  // What came so far may continue: then wait ESCAPE_MS for more, and if nothing comes, say so.
   bool is_waiting() const { return !begun_.empty(); }
   std::vector<Key> nothing_came();
 
  private:
-  // Takes a key from the front of `begun_`; false: it may go on.
+  // Takes a key from the front of `begun_`; false: it may continue.
   bool take(std::vector<Key>& keys);
   bool take_escape(std::vector<Key>& keys);
 

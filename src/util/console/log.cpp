@@ -42,7 +42,7 @@ void write(Level level, std::string_view message) {
   if (level != Level::hint || !g_quiet) put(level, message);
 }
 
-// One error a failure, for whoever counts them. What to do about it is not dropped as hints are.
+// One error per failure, so that errors can be counted. Its advice is not dropped as hints are.
 void error(const Error& error) {
   put(Level::error, error.message);
   if (!error.hint.empty()) put(Level::hint, error.hint);

@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t ROOM = 128 << 10;       // for lines that may be left out
 constexpr std::size_t ALL_ROOM = 1024 << 10;  // for messages and the summary
 constexpr std::string_view ERASE = "\r\033[K";
-// A working terminal takes the last lines in less time.
+// A terminal in operation takes the last lines in less time.
 constexpr auto AFTER_A_SIGNAL = std::chrono::milliseconds(500),
                LOOK_EVERY = std::chrono::milliseconds(20);
 

@@ -30,8 +30,8 @@ class Screen final : public log::Outlet {
   void show(std::string_view lines) override;  // has more room; counts what it leaves out
   void set_status(std::string line);           // empty: none. It is cut to the terminal's width
 
-  // From here to release() nothing is written on a terminal: another draws there. `instead` gets
-  // what show() is given, on the thread that calls it; it must not wait, nor use this.
+  // Until release() nothing is written on a terminal: another draws there. `instead` gets the lines
+  // of show(), on the calling thread; it must not wait, nor use this.
   void hold(std::function<void(std::string_view lines)> instead);
   void release();
 

@@ -35,7 +35,7 @@ ZydisRegister whole(ZydisRegister part) {
   return ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, part);
 }
 
-// Registers that hold no argument and that nobody expects to find unchanged.
+// Registers that hold no argument and that no caller expects to find unchanged.
 bool is_scratch(ZydisRegister part) {
   ZydisRegister full = whole(part);
   return full == ZYDIS_REGISTER_RAX || full == ZYDIS_REGISTER_R10 || full == ZYDIS_REGISTER_R11;
@@ -58,7 +58,7 @@ bool clears(const Instruction& one) {
          one.operands[0].reg.value == one.operands[1].reg.value;
 }
 
-// It only computes something for a scratch register, from what is the same when it runs again.
+// It only computes something for a scratch register, from values that are the same on a second run.
 bool computes_scratch(const Instruction& one) {
   switch (one.decoded.mnemonic) {
     case ZYDIS_MNEMONIC_MOV:
@@ -90,8 +90,8 @@ bool is_relative_to_rip(const ZydisDecodedOperand& operand) {
          (operand.mem.base == ZYDIS_REGISTER_RIP || operand.mem.base == ZYDIS_REGISTER_EIP);
 }
 
-// It writes flags alone, which the copy sets again. Of memory it reads only what lies with the
-// code, which is there at any time.
+// It only sets flags, which the copy sets again. The only memory that it reads lies with the code,
+// which is always there.
 bool only_compares(const Instruction& one) {
   if (one.decoded.mnemonic != ZYDIS_MNEMONIC_CMP && one.decoded.mnemonic != ZYDIS_MNEMONIC_TEST)
     return false;
@@ -104,7 +104,7 @@ bool only_compares(const Instruction& one) {
 
 constexpr std::int64_t MAX_PUSHED = 1 << 20;
 
-// By how much a first instruction lowers the stack pointer; nothing if it cannot run twice.
+// How much a first instruction lowers the stack pointer; nothing if it cannot run twice.
 std::optional<std::int32_t> pushed_by(const Instruction& one) {
   const ZydisDecodedOperand& first = one.operands[0];
   switch (one.decoded.mnemonic) {
@@ -130,16 +130,16 @@ std::optional<std::int32_t> pushed_by(const Instruction& one) {
   return computes_scratch(one) || only_compares(one) ? std::optional(0) : std::nullopt;
 }
 
-// How far a branch goes from its end; nothing if it is none, or where it goes is not in it.
+// How far a branch goes from its end; nothing if it is none, or if its target is not encoded in it.
 std::optional<std::int64_t> branches_by(const Instruction& one) {
   for (const auto& immediate : one.decoded.raw.imm)
     if (immediate.is_relative) return immediate.value.s;
   return std::nullopt;
 }
 
-// The opcode with which a branch reaches 32 bits far; none for what has no such form (jrcxz, loop),
-// for calls, whose return address would be the copy's, and for branches with prefixes, which
-// processors do not agree about.
+// The opcode of a branch's 32-bit form; none for branches without one (jrcxz, loop), for calls,
+// whose return address would be the copy's, and for branches with prefixes, which processors treat
+// differently.
 std::span<const std::byte> far_opcode(const Instruction& one) {
   static constexpr auto JUMPS = std::byte{0xe9}, ESCAPE = std::byte{0x0f};
   static constexpr auto CONDITIONAL = [] {
@@ -158,7 +158,7 @@ std::span<const std::byte> far_opcode(const Instruction& one) {
   return {};
 }
 
-// Nothing behind it is run: a jump, or the function's end.
+// Nothing behind it is run: it is a jump, or the function's end.
 bool is_last(const Instruction& one) {
   return one.decoded.mnemonic == ZYDIS_MNEMONIC_JMP || one.decoded.mnemonic == ZYDIS_MNEMONIC_RET;
 }
@@ -169,7 +169,7 @@ bool is_movable_branch(const Instruction& one) {
          !(one.decoded.attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE);
 }
 
-// Why it cannot be copied elsewhere.
+// Why the instruction cannot be copied elsewhere.
 Refusal refusal_of(const Instruction& one) {
   switch (one.decoded.meta.category) {
     case ZYDIS_CATEGORY_CALL:
@@ -196,13 +196,14 @@ Refusal refusal_of(const Instruction& one) {
   }
 }
 
-// Which scratch registers the instructions so far have written, whole.
+// Scratch registers that the instructions so far have completely written.
 class Scratch {
  public:
-  // False: the instruction reads one that none before it has written. What a caller left there (the
-  // count of a variadic call's vector registers, say) is not there any more when the copy is run.
+  // False: the instruction reads a register that no earlier one has written. What a caller left
+  // there (the count of a variadic call's vector registers, say) is gone when the copy is run.
   bool allows(const Instruction& one) {
-    // Neither does anything with what the register holds: it is pushed for the stack's alignment.
+    // Neither a nop nor a push uses what the register holds: it is pushed for the stack's
+    // alignment.
     if (one.decoded.mnemonic == ZYDIS_MNEMONIC_NOP) return true;
     bool takes = one.decoded.mnemonic != ZYDIS_MNEMONIC_PUSH && !clears(one);
     for (const ZydisDecodedOperand& operand : one.all_operands()) {
@@ -228,7 +229,7 @@ class Scratch {
   std::set<ZydisRegister> written_;
 };
 
-// What stands in an instruction for a place by how far it is away.
+// A place to which an instruction refers by its distance.
 struct Reference {
   std::span<const std::byte> before, after;  // the displacement's 4 bytes
   std::int64_t target = 0;                   // counted from the function's entry
@@ -246,7 +247,7 @@ std::optional<Reference> reference_of(const Instruction& one, std::span<const st
                    end + displacement.value};
 }
 
-// The copy, instruction behind instruction.
+// Copies instruction after instruction.
 class Copier {
  public:
   explicit Copier(Place& place) : place_(place) {}
@@ -278,8 +279,8 @@ class Copier {
   std::size_t fixed_ = 0;
 };
 
-// Does any instruction, as far as can be seen, jump to where the jump is? Those that are moved must
-// not jump to any of them either, for they would leave the copy.
+// Does any known instruction jump to where the jump is? Those that are moved must not jump to any
+// of them either, since they would leave the copy.
 bool jumps_into(std::span<const std::byte> code, const Place& place) {
   for (std::size_t at = 0; at < code.size();) {
     auto one = decode(code.subspan(at));
@@ -302,7 +303,7 @@ std::optional<std::uint8_t> store_at(std::uint64_t address, std::size_t kept) {
   return std::nullopt;
 }
 
-// Goes through what has to be moved, and fills in all but where the store begins.
+// Goes through the instructions to move, and fills in all but where the store begins.
 Refusal move(std::span<const std::byte> code, Place& place) {
   Scratch scratch;
   Copier copier(place);
@@ -323,7 +324,7 @@ Refusal move(std::span<const std::byte> code, Place& place) {
         refusal != Refusal::none)
       return refusal;
     at += one->length();
-    // The jump would reach into what is not this function's.
+    // The jump would reach beyond this function.
     if (is_last(*one) && at < place.kept + JUMP) return Refusal::branch;
   }
   place.moved = static_cast<std::uint8_t>(at);

@@ -1,7 +1,7 @@
-// Where a jump can be written into a function of x86-64, so that each call of it passes by somebody
-// else first. The first instruction stays where it is, for a uprobe that is put on it later runs
-// the instruction that the file has there; the jump comes behind it. What the jump covers is run
-// from a copy elsewhere, which begins with the first instruction.
+// Where a jump can be written into a function of x86-64, so that each call of it passes through
+// other code first. The first instruction stays where it is, since a uprobe that is put on it later
+// runs the instruction that the file has there; the jump comes behind it. The instructions under
+// the jump run from a copy elsewhere, which begins with the first instruction.
 #pragma once
 
 #include <array>
@@ -25,8 +25,9 @@ struct Place {
   std::uint8_t copied = 0;  // length of their copy, in which short branches have become long ones
   std::uint8_t stored = 0;  // where the store begins: behind the first byte
   std::int32_t pushed = 0;  // by how much the first instruction lowers the stack pointer
-  // What the copy would be at the function's own address. So many bytes as it lies before that are
-  // to be added to each displacement (4 bytes) that begins where `fix_at` says; 0: to none more.
+  // The copy as it would be at the function's own address. The distance by which it lies before
+  // that is added to each displacement (4 bytes) that begins where `fix_at` says; 0: no more of
+  // them.
   std::array<std::byte, COPIED> copy{};
   std::array<std::uint8_t, FIXED> fix_at{};
 
@@ -43,7 +44,7 @@ enum class Refusal : std::uint8_t {
   reads_scratch,  // a register that holds no argument, and is not kept for the copy
   many_displacements,
   too_far,     // a displacement has no room for the few bytes by which a copy is longer
-  jumps_into,  // some instruction jumps to what is moved, or to where the jump is
+  jumps_into,  // some instruction jumps to a moved one, or to where the jump is
   too_long,
   crosses_line,
 };
@@ -54,8 +55,8 @@ struct Answer {
   Refusal refusal = Refusal::none;
 };
 
-// `code`: the function's first bytes, as many as there are, CODE at most. `address`: of the first,
-// of which only the place within a line counts.
+// `code`: the function's first bytes, as many as there are, CODE at most. `address`: of the first
+// one; only its place within a line counts.
 Answer find_place(std::span<const std::byte> code, std::uint64_t address);
 
 }  // namespace cudabpf::detour

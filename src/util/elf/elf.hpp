@@ -37,7 +37,7 @@ class Source {
   std::uint64_t size_;
 };
 std::shared_ptr<const Source> bytes_in_memory(std::span<const std::byte> bytes);  // a view
-// By pread, never mapped: whoever can truncate a mapped file can kill its readers.
+// By pread, never mapped: a process that can truncate a mapped file can kill its readers.
 std::shared_ptr<const Source> bytes_of_file(int fd, std::uint64_t size);
 
 struct Function {
@@ -61,7 +61,7 @@ class Image {
 
   // The functions in the dynamic symbol table whose names begin with `prefix`, in the table's
   // order. Two names, or two versions of a name, may share an offset. No linker makes names that
-  // add up to more than the file: from there on they are only counted, in `left_out`.
+  // add up to more than the file: beyond that, functions are only counted, in `left_out`.
   std::vector<Function> functions(std::string_view prefix, std::uint64_t* left_out = nullptr) const;
 
   // The first bytes of a function's code: fewer than `count` at the end of its segment.

@@ -36,7 +36,7 @@ bool wait_to_send(int socket, std::uint64_t give_up_ns) {
 // ----- a file that is being read
 
 void Reading::look() {
-  constexpr std::size_t MAX_AT_ONCE = 1 << 20;  // whoever looks has other things to do
+  constexpr std::size_t MAX_AT_ONCE = 1 << 20;  // the caller has other things to do
   char buffer[65536];
   for (std::size_t count = 0; !ended_ && count < MAX_AT_ONCE;) {
     ssize_t got = recv(talk_.get(), buffer, sizeof(buffer), MSG_DONTWAIT);
@@ -154,7 +154,7 @@ bool Reader::discard(Fd& socket) const {
   int sent[] = {socket.get(), spare_.theirs.get()};
   if (!server::send_request(server_.socket.get(), {server::Task::discard, {}}, sent)) return false;
   socket.reset();
-  // The other process ends when the talk does.
+  // The other process ends when the connection does.
   spare_.theirs.reset();
   spare_.ours.reset();
   if (auto made = make_talk(SOCK_STREAM)) spare_ = std::move(*made);

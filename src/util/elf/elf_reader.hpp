@@ -24,7 +24,7 @@
 
 namespace cudabpf::elf {
 
-// A file that is being read. Nobody has to wait for it.
+// A file that is being read. No thread has to wait for it.
 class Reading {
  public:
   using Taken = server::Taken;
@@ -33,7 +33,7 @@ class Reading {
   void look();
   // After Reader::take(), once it is known. Then nothing happens before go_on().
   const std::optional<Taken>& taken() const { return taken_; }
-  void go_on();  // may be said again
+  void go_on();  // may be called again
   // The answer, once it is there, or has taken too long.
   std::optional<Result<Contents>> result() const;
 
@@ -59,14 +59,14 @@ class Reader {
   Reader& operator=(Reader&&) = delete;
   ~Reader();
 
-  // Waits for the answer for as long as the limits allow. If the parser crashes, works too long or
+  // Waits for the answer for as long as the limits allow. If the parser crashes, takes too long or
   // answers nonsense, the error is like that for a file that is not a library.
   Result<Contents> read(const Fd& file, const Wanted& wanted) const;
   // Reads the file that comes with the next message on this socket. Without the file, or if it is
   // not a regular one, the answer is an error. Nothing: not now.
   std::optional<Reading> take(int socket, const Wanted& wanted) const;
-  // Closes this socket, but has another process be the last to do so: what lies in its queue is
-  // closed with it. False: not now.
+  // Closes this socket, but has another process be the last to do so: messages in its queue are
+  // closed with it. False: not possible now.
   bool discard(Fd& socket) const;
 
   pid_t pid() const { return server_.pid; }

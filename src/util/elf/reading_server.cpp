@@ -25,14 +25,14 @@ constexpr int SOCKET = 0;  // the server's only descriptor
 constexpr int MAX_CHILDREN = 32;
 constexpr std::size_t MAX_DESCRIPTORS = 2;
 
-// What a child says of a file that it has taken, ahead of its answer.
+// What a child reports about a file that it has taken, ahead of its answer.
 struct Identity {
   FileId id;
   char path[PATH_MAX];
 };
 
-// Room for the descriptors that come with a message, and for who has sent it, which comes first
-// where the socket's owner wants to know.
+// Room for the descriptors that come with a message, and for its sender, which comes first if the
+// socket's owner has requested it.
 union Control {
   cmsghdr alignment;
   char bytes[CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(MAX_DESCRIPTORS * sizeof(int))];
@@ -78,8 +78,8 @@ bool put(int to, std::string_view bytes) {
   return true;
 }
 
-// The file that comes with the next message; says which one it is, and waits until it is wanted.
-// Whatever is left open in this process is closed by its end, which waits for hardly anything:
+// Takes the file that comes with the next message; reports which one it is, and waits until it is
+// wanted. Anything left open in this process is closed by its end, which waits for hardly anything:
 // not for a socket that lingers.
 Fd take_file(const Fd& socket, const Fd& answer) {
   char message[1];  // what else is in it is known
@@ -118,7 +118,7 @@ Fd take_file(const Fd& socket, const Fd& answer) {
   _exit(put(answer.get(), bytes) ? 0 : 1);
 }
 
-// False: there is nobody any more to make requests.
+// False: no client is left to make requests.
 bool wait_for_room(int& children) {
   while (children > 0) {
     if (waitpid(-1, nullptr, WNOHANG) > 0) {
@@ -133,8 +133,8 @@ bool wait_for_room(int& children) {
   return true;
 }
 
-// The child receives the request, so the server never has what comes with it; it goes on when the
-// child has it.
+// The child receives the request, so the server never has what comes with it; the server goes on
+// when the child has received it.
 void start_child(Work work, const sandbox::Limits& limits, int& children) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) _exit(1);

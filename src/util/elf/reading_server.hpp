@@ -17,7 +17,7 @@ namespace cudabpf::elf::server {
 enum class Task : std::uint8_t {
   read,     // the file that comes along
   take,     // a file that comes with the next message on the socket that comes along
-  discard,  // the socket that comes along is to be closed after whoever asks has closed it
+  discard,  // the socket that comes along is to be closed after the client has closed it
 };
 // Which file came with a message.
 struct Taken {
@@ -34,7 +34,8 @@ struct Request {
 
 // With the file or socket, and where to answer. Never waits.
 bool send_request(int server, const Request& request, std::span<const int> descriptors);
-// Takes what a child has said of the file from the beginning of its answer, once it is there.
+// Takes what a child has reported about the file from the beginning of its answer, once it is
+// there.
 std::optional<Taken> take_identity(std::string& answer);
 
 [[noreturn]] void serve(int socket, pid_t parent, Work work, const sandbox::Limits& limits);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t DOTS = 4;  // one above the other, in a character
 
-// How many dots high; at least one of what is not 0.
+// How many dots high; at least one for any value but 0.
 std::size_t height_of(const std::optional<double>& value, double most, std::size_t dots) {
   if (!value || *value <= 0 || most <= 0) return 0;
   double part = std::min(1.0, *value / most);
@@ -17,7 +17,8 @@ std::size_t height_of(const std::optional<double>& value, double most, std::size
       1, static_cast<std::size_t>(std::lround(part * static_cast<double>(dots))));
 }
 
-// With so many dots in its left and its right half, filled from below: U+2800 and a bit each.
+// A character with this many dots in its left and right halves, filled from below: U+2800 and a bit
+// each.
 std::string braille(std::size_t left, std::size_t right) {
   constexpr unsigned LEFT[] = {0, 0x40, 0x44, 0x46, 0x47}, RIGHT[] = {0, 0x80, 0xa0, 0xb0, 0xb8};
   unsigned dots = LEFT[left] | RIGHT[right];
@@ -52,7 +53,7 @@ std::vector<std::string> braille_graph(std::span<const std::optional<double>> va
 }
 
 std::string bar(double part, std::size_t columns, bool utf8) {
-  part = part > 0 ? std::min(part, 1.0) : 0;  // what is no number, too
+  part = part > 0 ? std::min(part, 1.0) : 0;  // also makes NaN 0
   std::size_t steps = utf8 ? 8 : 1;
   auto filled = static_cast<std::size_t>(std::lround(part * static_cast<double>(columns * steps)));
   if (part > 0) filled = std::max<std::size_t>(filled, 1);

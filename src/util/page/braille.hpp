@@ -15,7 +15,7 @@ namespace cudabpf {
 std::vector<std::string> braille_graph(std::span<const std::optional<double>> values, double most,
                                        std::size_t rows, std::size_t columns, bool utf8);
 
-// "[||||||    ]", or with blocks: so many columns, filled by a part from 0 to 1.
+// "[||||||    ]", or with blocks: this many columns, of which a part from 0 to 1 is filled.
 std::string bar(double part, std::size_t columns, bool utf8);
 
 }  // namespace cudabpf

@@ -32,7 +32,7 @@ std::uint64_t round_step(std::uint64_t span, std::size_t at_most) {
       if (ten * times >= least || ten > span) return ten * times;
 }
 
-// "14:03:22.5", so many decimals as the step has.
+// "14:03:22.5", with as many decimals as the step has.
 std::string time_of_day(std::uint64_t since_midnight, std::uint64_t step) {
   constexpr std::uint64_t SECOND = 1'000'000'000, DAY = std::uint64_t{24} * 3600;
   std::uint64_t seconds = since_midnight / SECOND % DAY;

@@ -68,7 +68,7 @@ void Page::statement(std::string_view title, std::string_view text) {
   std::size_t begin = text_.size();
   std::string name = printable(title);
   paragraph(fmt::format("{}: {}", name, text), 0);
-  // As it stands there: on a narrow terminal it may go on in the next line.
+  // As it is shown there: on a narrow terminal it may continue on the next line.
   std::string shown = text_.substr(begin, name.size());
   if (color_) text_.replace(begin, name.size(), fmt::format("\033[1m{}\033[0m", shown));
 }

@@ -25,20 +25,20 @@ class Page {
   void painted(std::string_view text) {
     (text_ += text.substr(0, text.find_last_not_of(' ') + 1)) += '\n';
   }
-  // What another page has said.
+  // The text of another page.
   void painted_lines(std::string_view text) { text_ += text; }
   void blank() { text_ += '\n'; }
-  // On as many lines as it takes, but not on a screenful.
+  // On as many lines as needed, but not on a screenful.
   void heading(std::string_view name);
   // Text broken between words, each line indented by `indent` blanks.
   void paragraph(std::string_view text, std::size_t indent);
-  // A paragraph after a word that says what it is about; below it, where there is not much room.
+  // A paragraph after a word that names its subject; below it, if there is not much room.
   void term(std::string_view word, std::string_view text);
   // A paragraph whose first line has this instead of its indent. It takes as much room, and may
   // have colours; the caller has made it printable.
   void hanging(std::string_view begin, std::string_view text, std::size_t indent);
 
-  // A paragraph that begins with what it comes to: "Host-bound: …".
+  // A paragraph that begins with its conclusion: "Host-bound: …".
   void statement(std::string_view title, std::string_view text);
 
   // A table had no room for this column.
@@ -58,7 +58,7 @@ class Page {
   std::size_t lines() const {
     return static_cast<std::size_t>(std::count(text_.begin(), text_.end(), '\n'));
   }
-  // Where it ends, and to give up what was added since.
+  // The end of the text, and a way back to it: drops what was added since.
   std::size_t size() const { return text_.size(); }
   void cut(std::size_t size) { text_.resize(size); }
   std::string take() { return std::move(text_); }

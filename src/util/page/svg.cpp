@@ -12,7 +12,7 @@ namespace cudabpf {
 
 namespace {
 
-// As short as it is exact to a hundredth: there may be many.
+// A number as short as possible, exact to a hundredth: there may be many.
 class Short {
  public:
   explicit Short(double number) : text_(fmt::format("{:.2f}", number)) {

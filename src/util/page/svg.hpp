@@ -14,7 +14,7 @@ class Svg {
 
   Svg(double width, double height, std::string_view title)
       : width_(width), height_(height), title_(title) {}
-  // Where what is in it decides how high it is.
+  // For pictures whose height depends on their contents.
   void set_height(double height) { height_ = height; }
 
   // `tooltip` is shown while the mouse rests on the shape; empty: nothing is.

@@ -80,7 +80,7 @@ Table::Layout Table::layout(Page& page) const {
     widths[i] -= cut;
     taken -= cut;
   }
-  // Where that is not enough, names are cut, and then even those columns go, the last first.
+  // If that is not enough, names are cut, and then even those columns go, the last first.
   std::size_t least = std::min(needed, MIN_TEXT);
   for (std::size_t i = columns_.size(); i-- > 1 && taken + least > page.width();)
     if (widths[i]) leave_out(i);

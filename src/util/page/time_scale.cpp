@@ -10,7 +10,7 @@ std::uint64_t time_of(const std::vector<TimeSpan>& spans) {
   return time;
 }
 
-// Multiplied first: exact for times of hours, so that what begins with a column is in it.
+// Multiplies first: exact for hours, so that a time at a column's beginning is in that column.
 double TimeScale::Piece::position(std::uint64_t ns) const {
   if (begin == end) return static_cast<double>(at);
   double part = static_cast<double>(ns - begin) * static_cast<double>(width);
@@ -28,7 +28,7 @@ TimeScale::TimeScale(const std::vector<TimeSpan>& spans, std::size_t width, std:
     used += piece.width;
     pieces_.push_back(piece);
   }
-  // What is lost or won by rounding is the longest piece's.
+  // The longest piece takes the error of rounding.
   Piece& longest =
       *std::max_element(pieces_.begin(), pieces_.end(),
                         [](const auto& a, const auto& b) { return a.width < b.width; });

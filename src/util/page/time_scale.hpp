@@ -1,5 +1,5 @@
-// Where times lie along a picture, of which long stretches may be folded away: an axis of pieces,
-// all to the same scale, with a fold of some columns between two of them.
+// Where times lie along a picture in which long stretches may be folded away: an axis of pieces,
+// all to the same scale, with a fold of some columns between every two.
 #pragma once
 
 #include <algorithm>

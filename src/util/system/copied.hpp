@@ -1,5 +1,5 @@
-// Memory that somebody else writes to meanwhile: what is read of it is copied once, and then looked
-// at.
+// Memory that another process may be writing: each value is copied once, and only the copy is
+// looked at.
 #pragma once
 
 #include <atomic>

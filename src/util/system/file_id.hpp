@@ -22,8 +22,8 @@ struct FileId {
 
   // Judges by the numbers; on overlayfs they are not enough: see util/system/first_page.hpp.
   bool same_file(const FileId& other) const;
-  bool same_content(const FileId& other) const;  // nobody wrote to it between the two
-  // Nothing at all was done to it, and no other file got its inode.
+  bool same_content(const FileId& other) const;  // it was not written to between the two
+  // Nothing at all was done to the file, and no other file got its inode.
   bool untouched_since(const FileId& other) const;
   // The kernel's mmap event refers to this file by these numbers.
   bool is_mapped_as(std::uint64_t mapped_device, std::uint64_t mapped_inode) const;

@@ -5,7 +5,7 @@
 
 namespace cudabpf {
 
-// As many as it may at all, instead of as many as is usual.
+// Raises the limit from the usual number to the highest that is allowed.
 inline void raise_file_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;

@@ -1,6 +1,6 @@
-// Finds out whether two descriptors lead to one file when the numbers do not: when overlayfs copies
-// a file to write to it, the copy keeps device and inode, and no query distinguishes the two. But a
-// file has only one first page in the page cache.
+// Finds out whether two descriptors lead to one file if the numbers do not show it: when overlayfs
+// copies a file to write to it, the copy keeps device and inode, and no query distinguishes the
+// two. But a file has only one first page in the page cache.
 #pragma once
 
 #include <optional>

@@ -16,13 +16,13 @@ namespace cudabpf {
 // Invalid, with errno, if there is no such process (ESRCH), or the kernel is older than 5.3.
 inline Fd open_pidfd(pid_t pid) { return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
-// A process's has ended then, and a signal has come for one of signals.
+// True if the process has ended, or, for a signalfd, if a signal has come.
 inline bool is_readable(int fd) {
   pollfd polled{fd, POLLIN, 0};
   return ::poll(&polled, 1, 0) > 0;
 }
 
-// Also if its parent has not asked for its status yet. Its last thread has ended then.
+// Also if its parent has not waited for it yet. Its last thread has ended then.
 inline bool has_ended(pid_t pid, const Fd& pidfd) {
   if (!pidfd) return kill(pid, 0) != 0 && errno == ESRCH;
   return is_readable(pidfd.get());

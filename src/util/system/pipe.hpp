@@ -1,4 +1,4 @@
-// A pipe whose ends close themselves, and do not reach a program that is started.
+// A pipe whose ends close themselves, and are not inherited by programs that are started.
 #pragma once
 
 #include <fcntl.h>

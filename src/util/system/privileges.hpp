@@ -53,18 +53,18 @@ Capabilities permitted();
 // Assumes the user's ids and groups. Safe between fork and exec.
 bool become(const User& user);
 
-// The capabilities over files that come with this user: root ignores their modes, nobody else does.
+// The capabilities over files that come with this user: only root ignores their modes.
 Capabilities own_rights();
 
-// To be called while there is one thread: becomes `caller` (nothing: stays who it is) with no way
-// back, with its own rights in effect and `kept` set aside. Programs that it might start inherit
-// none of this, and its user cannot trace or dump it.
+// To be called while there is one thread: becomes `caller` (nothing: keeps its user) with no way
+// back, with that user's rights in effect and `kept` set aside. Programs that this process might
+// start inherit none of this, and its user cannot trace or dump it.
 Result<> drop(const std::optional<User>& caller, Capabilities kept);
 
 // This thread can never get others back.
 void keep_only(Capabilities capabilities);
 
-// While it lives, capabilities are in effect on this thread, as far as they are permitted.
+// While it lives, those of the capabilities that are permitted are in effect on this thread.
 class Raised {
  public:
   explicit Raised(Capabilities capabilities);

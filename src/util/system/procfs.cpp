@@ -18,7 +18,7 @@ namespace cudabpf {
 namespace {
 
 constexpr std::size_t MAX_FILE = 64u << 20;  // the maps of a process with half a million mappings
-constexpr std::size_t MAX_ARGUMENTS = 16u << 10;  // more of a command line than anybody reads
+constexpr std::size_t MAX_ARGUMENTS = 16u << 10;  // enough of a command line for any reader
 constexpr std::size_t MAX_CGROUP = 64u << 10;
 constexpr std::string_view DELETED = " (deleted)";
 

@@ -77,7 +77,7 @@ class Procfs {
 
   // "/proc/PID/NAME", to open: path(42, "root/usr/lib/libcuda.so.1").
   std::string path(pid_t pid, std::string_view name) const;
-  // The same of whoever reads it: "/proc/self/NAME".
+  // The same for the process that reads it: "/proc/self/NAME".
   std::string own_path(std::string_view name) const;
 
  private:

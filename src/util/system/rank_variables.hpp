@@ -1,5 +1,5 @@
-// What launchers of parallel programs put into the environment of each process: which one of how
-// many it is.
+// What launchers of parallel programs put into the environment of each process: its rank, and how
+// many processes there are.
 #pragma once
 
 #include <cstdint>

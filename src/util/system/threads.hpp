@@ -7,9 +7,9 @@
 
 namespace cudabpf {
 
-// The main thread handles signals, but for those of a thread's own faults: blocked, these would end
-// the process whoever handles them. SIGPIPE, SIGXFSZ and SIGTTOU go to the thread that writes,
-// where they must become errors instead of ending the process. Its dispositions stay as they are,
+// The main thread handles signals, except those of a thread's own faults: blocked, these would end
+// the process even if they are handled. SIGPIPE, SIGXFSZ and SIGTTOU go to the thread that writes,
+// where they must become errors instead of ending the process. Their dispositions stay as they are,
 // because traced commands inherit them.
 template <typename Work>
 std::thread thread_without_signals(Work work) {

@@ -31,14 +31,14 @@ double rate_between(TickClock::Moment from, TickClock::Moment to) {
 }
 
 std::uint64_t scaled(std::uint64_t ticks, double rate) {
-  constexpr double MOST = 0x1p63;  // somebody else may have made up the ticks
+  constexpr double MOST = 0x1p63;  // the ticks may be untrusted
   return static_cast<std::uint64_t>(std::min(static_cast<double>(ticks) * rate, MOST));
 }
 
 }  // namespace
 
-// The kernel offers only counters that it has found to tick evenly and alike, be its own clock this
-// one or, in a virtual machine, one that stands on it.
+// The kernel offers only counters that it has found to tick evenly and alike: this one as its own
+// clock or, in a virtual machine, one that is based on it.
 bool TickClock::is_reliable() {
 #if defined(__x86_64__)
   std::ifstream offered("/sys/devices/system/clocksource/clocksource0/available_clocksource");
@@ -49,8 +49,8 @@ bool TickClock::is_reliable() {
 #endif
 }
 
-// The clock is read between two looks at the counter. Where something else came between them, this
-// is done again.
+// The clock is read between two reads of the counter. If something else came between them, this is
+// repeated.
 TickClock::Moment TickClock::now() {
   constexpr int TRIES = 4;
   Moment best;
@@ -68,7 +68,7 @@ void TickClock::add(Moment moment) {
   if (!moments_.empty()) {
     Moment last = moments_.back();
     if (moment.ticks < last.ticks) {
-      moments_.clear();  // it began anew, as after a suspend to disk
+      moments_.clear();  // the counter has restarted, as after a suspend to disk
     } else if (moment.ticks == last.ticks || moment.ns <= last.ns) {
       return;
     } else {
@@ -79,7 +79,7 @@ void TickClock::add(Moment moment) {
   if (moments_.size() > MAX_MOMENTS) thin_out();
 }
 
-// The older, the fewer: what lies long ago is seldom asked for.
+// Keeps fewer of the older moments: old times are seldom converted.
 void TickClock::thin_out() {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < moments_.size(); i++)
@@ -89,7 +89,7 @@ void TickClock::thin_out() {
 
 std::uint64_t TickClock::ns(std::uint64_t ticks) const {
   std::size_t count = moments_.size();
-  // Nearly all that is asked for lies between the last two.
+  // Nearly all times to convert lie between the last two.
   if (count > 1 && ticks >= moments_[count - 2].ticks) {
     Moment from = moments_[count - 2], last = moments_.back();
     std::uint64_t ns = from.ns + scaled(ticks - from.ticks, rate_);

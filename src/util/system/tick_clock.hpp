@@ -1,5 +1,5 @@
-// The processor's time stamp counter, converted to CLOCK_MONOTONIC. Reading it takes half of what
-// reading the clock does.
+// The processor's time stamp counter, converted to CLOCK_MONOTONIC. Reading it takes half as long
+// as reading the clock.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,17 @@ namespace cudabpf {
 
 class TickClock {
  public:
-  // What both were at one moment.
+  // The values of both at one moment.
   struct Moment {
     std::uint64_t ticks = 0, ns = 0;
   };
 
-  // Whether it ticks evenly, and alike on all processors, as far as the kernel knows.
+  // Whether, according to the kernel, it ticks evenly, and alike on all processors.
   static bool is_reliable();
   static Moment now();
 
-  // Moments come in their order. The times between two of them are exact to how exactly these were
-  // taken, whatever the counter's rate.
+  // Moments come in their order. Times between two of them are as exact as these were taken,
+  // whatever the counter's rate.
   void add(Moment moment);
   std::uint64_t ns(std::uint64_t ticks) const;
 

@@ -1,5 +1,4 @@
-// Users and their groups, as the machine's name services know them, or as /etc says where those
-// cannot be asked.
+// Users and their groups, from the machine's name services, or from /etc if those cannot be used.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +12,7 @@ namespace cudabpf {
 
 class Users {
  public:
-  // A program without a loader must not ask the name services: the C library would load their
+  // A program without a loader must not use the name services: the C library would load their
   // modules into it, which were made for another one, and crash.
   static Users of_machine();
   // What passwd and group in this folder say.
@@ -29,7 +28,7 @@ class Users {
   template <typename Is>
   std::optional<User> in_passwd(Is&& is) const;
 
-  std::optional<std::filesystem::path> etc_;  // none: the name services are asked
+  std::optional<std::filesystem::path> etc_;  // none: the name services are used
 };
 
 }  // namespace cudabpf

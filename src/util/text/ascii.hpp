@@ -6,7 +6,7 @@
 
 namespace cudabpf {
 
-// As wide as the text. What pages are drawn and written with has a likeness; all else is a ?.
+// As wide as the text. Characters of pages get a similar one; any other becomes a ?.
 std::string in_ascii(std::string_view text);
 
 }  // namespace cudabpf

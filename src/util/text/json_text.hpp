@@ -1,4 +1,4 @@
-// Reads texts and numbers in JSON that somebody else may have written.
+// Reads texts and numbers from untrusted JSON.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,7 @@ const Json* list_in(const Json& object, const char* key) {
   return list && list->is_array() ? list : nullptr;
 }
 
-// The texts in a list, at most so many; what else is in it is passed over.
+// The texts in a list, at most this many; other items are passed over.
 template <typename Json>
 std::vector<std::string> texts_in(const Json& object, const char* key, std::size_t most) {
   std::vector<std::string> texts;

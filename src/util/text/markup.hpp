@@ -6,7 +6,7 @@
 
 namespace cudabpf {
 
-// As it stands between tags, or in quotes as an attribute. It has to be printable already.
+// Text between tags, or in quotes as an attribute. It has to be printable already.
 std::string as_markup(std::string_view text);
 
 }  // namespace cudabpf

@@ -36,7 +36,7 @@ bool is_in(std::ranges::random_access_range auto const& ranges, char32_t code) {
   return range != std::end(ranges) && code >= range->first;
 }
 
-// The same whether it is replaced or not, so that replacing does not change a text's width.
+// Replacing a character does not change the text's width.
 std::size_t columns_of(char32_t code) { return is_in(WIDE, code) && is_printable(code) ? 2 : 1; }
 
 std::string replaced(std::string_view text, bool keep_line_ends) {

@@ -22,7 +22,7 @@ using namespace samples;
 
 namespace {
 
-constexpr std::uint32_t NOBODY = 4'000'000'000;  // no pid of any machine
+constexpr std::uint32_t NO_PROCESS = 4'000'000'000;  // no pid of any machine
 
 struct Capturing {
   explicit Capturing(FunctionFilter filter = {}) {
@@ -32,9 +32,9 @@ struct Capturing {
     capture->describe(session);
   }
   void start() { REQUIRE(capture->start(sink, session)); }
-  // A call of cuInit, so many ns after the trace began.
-  void call(std::uint64_t at, int result = 0, std::uint32_t tid = NOBODY) {
-    Head head{.ts = source->begun + at, .pid = NOBODY, .tid = tid};
+  // A call of cuInit, this many ns after the trace began.
+  void call(std::uint64_t at, int result = 0, std::uint32_t tid = NO_PROCESS) {
+    Head head{.ts = source->begun + at, .pid = NO_PROCESS, .tid = tid};
     source->records.push_back(entry(head, "cuInit", {0}));
     head.ts += 100;
     source->records.push_back(returned(head, "cuInit", result));
@@ -58,7 +58,7 @@ std::uint64_t& count(Source::Losses& losses, Loss reason) {
 
 }  // namespace
 
-TEST_CASE("A capture's header tells what is traced, and when it began by three clocks") {
+TEST_CASE("A capture's header says what is traced, and when it began by three clocks") {
   Capturing c({.profile = Profile::light,
                .only = {"cu*"},
                .exclude = {"cuInit"},
@@ -69,7 +69,7 @@ TEST_CASE("A capture's header tells what is traced, and when it began by three c
   CHECK(c.session.only == std::vector<std::string>{"cu*"});
   CHECK(c.session.exclude == std::vector<std::string>{"cuInit"});
   CHECK_FALSE(c.session.returns);
-  CHECK(c.session.driver == "580.159.04");  // as the source tells
+  CHECK(c.session.driver == "580.159.04");  // as the source reports
   CHECK(c.session.monotonic_ns == c.source->begun);
   CHECK(c.session.boottime_ns >= c.session.monotonic_ns);
   CHECK(c.session.realtime_ns > 0);
@@ -118,13 +118,13 @@ TEST_CASE("Bytes that are no record are counted, and lose no others") {
   CHECK(c.sink.calls.size() == 1);
   CHECK(totals.accounts.received == 6);
   CHECK(count(totals.losses, Loss::bad_record) == 4);
-  auto told = c.losses_of(Loss::bad_record);
+  auto losses = c.losses_of(Loss::bad_record);
   std::uint64_t all = 0;
-  for (const LossEvent* loss : told) all += loss->count.value_or(0);
+  for (const LossEvent* loss : losses) all += loss->count.value_or(0);
   CHECK(all == 4);
 }
 
-TEST_CASE("What the source has lost is told once, as much as came since") {
+TEST_CASE("What the source has lost is reported once, as much as came since") {
   Capturing c;
   count(c.source->lost, Loss::ring_entry) = 5;
   c.start();
@@ -139,12 +139,12 @@ TEST_CASE("What the source has lost is told once, as much as came since") {
 TEST_CASE("What is counted of calls reaches the sink, and the books are the source's") {
   Capturing c({.only = {}, .exclude = {}, .tally = true});
   c.source->tallies = {
-      {.pid = NOBODY, .function = find_function("cuInit"), .calls = 3, .last = true}};
+      {.pid = NO_PROCESS, .function = find_function("cuInit"), .calls = 3, .last = true}};
   c.start();
   Totals totals = c.capture->stop("interrupted", std::nullopt);
-  REQUIRE(c.sink.tallies.size() == 1);  // there is nothing to tell the other times
+  REQUIRE(c.sink.tallies.size() == 1);  // there is nothing to report the other times
   REQUIRE(c.sink.tallies[0].size() == 1);
-  CHECK(c.sink.tallies[0][0].pid == NOBODY);
+  CHECK(c.sink.tallies[0][0].pid == NO_PROCESS);
   CHECK(c.sink.tallies[0][0].calls == 3);
   CHECK(c.sink.tallies[0][0].last);
   CHECK(totals.tallied.begun == 5);
@@ -152,7 +152,7 @@ TEST_CASE("What is counted of calls reaches the sink, and the books are the sour
   CHECK(c.session.left_out == std::vector<std::string>{"launches", "copies", "waits"});
 }
 
-TEST_CASE("Samples of GPUs come as news, and those that nobody takes in time are counted") {
+TEST_CASE("Samples of GPUs come as news, and those that are not taken in time are counted") {
   Capturing c;
   c.start();
   auto sample = [&](std::size_t count) {
@@ -199,7 +199,7 @@ TEST_CASE("News of a source reaches the trace, the last as well") {
   REQUIRE(c.sink.losses.size() == 2);
   CHECK_FALSE(c.sink.losses[0].count);
   CHECK(c.sink.losses[0].detail == "early");
-  // A loss of which nobody knows how large it is counts as one.
+  // A loss of unknown size counts as one.
   CHECK(count(totals.losses, Loss::late_library) == 1);
   CHECK(count(totals.losses, Loss::watch_overrun) == 7);
 }
@@ -208,10 +208,10 @@ TEST_CASE(
     "A call that is open when a capture is stopped is unfinished; what came later is not in it") {
   Capturing c;
   c.start();
-  Head head{.ts = c.source->begun, .pid = NOBODY, .tid = NOBODY};
+  Head head{.ts = c.source->begun, .pid = NO_PROCESS, .tid = NO_PROCESS};
   c.source->records.push_back(entry(head, "cuCtxSynchronize"));
   constexpr std::uint64_t HOUR = 3'600'000'000'000;
-  c.call(HOUR, 0, NOBODY + 1);
+  c.call(HOUR, 0, NO_PROCESS + 1);
   Totals totals = c.capture->stop("interrupted", std::nullopt);
   REQUIRE(c.sink.calls.size() == 1);
   CHECK(c.sink.calls[0].unfinished);
@@ -219,11 +219,11 @@ TEST_CASE(
   CHECK(totals.counts.unfinished == 1);
 }
 
-TEST_CASE("Who is announced is told by what /proc says of him, and runs until he is seen to end") {
+TEST_CASE("An announced process is reported as /proc has it, and runs until it is seen to end") {
   Capturing c;
   auto own = static_cast<std::uint32_t>(getpid());
   c.capture->announce(own);
-  c.start();  // which tells him at once
+  c.start();  // which reports it at once
   REQUIRE(c.sink.processes.size() == 1);
   CHECK(c.sink.processes[0].op == Process::Op::start);
   CHECK(c.sink.processes[0].pid == own);
@@ -233,7 +233,8 @@ TEST_CASE("Who is announced is told by what /proc says of him, and runs until he
   c.capture->stop("interrupted", std::nullopt);
 }
 
-TEST_CASE("What a source finds out about single processes is told as it comes, and at the end") {
+TEST_CASE(
+    "What a source finds out about single processes is reported as it comes, and at the end") {
   Capturing c;
   LossEvent loss;
   loss.reason = Loss::process_inconsistent;
@@ -242,9 +243,9 @@ TEST_CASE("What a source finds out about single processes is told as it comes, a
   c.start();
   Totals totals = c.capture->stop("interrupted", std::nullopt);
   CHECK(c.source->closed);
-  auto told = c.losses_of(Loss::process_inconsistent);
-  REQUIRE(told.size() == 2);
-  for (const LossEvent* one : told) {
+  auto losses = c.losses_of(Loss::process_inconsistent);
+  REQUIRE(losses.size() == 2);
+  for (const LossEvent* one : losses) {
     CHECK(one->detail == "pid 7 (a)");
     CHECK_FALSE(one->count);
     CHECK(one->since <= one->until);
@@ -254,7 +255,7 @@ TEST_CASE("What a source finds out about single processes is told as it comes, a
   CHECK(c.sink.losses.size() == 2);
 }
 
-TEST_CASE("Nobody waits for the end of a process that ended before it was selected") {
+TEST_CASE("The end of a process that ended before it was selected is not waited for") {
   Capturing c;
   auto end_within = [&c](std::chrono::milliseconds time) {
     auto until = std::chrono::steady_clock::now() + time;
@@ -263,15 +264,15 @@ TEST_CASE("Nobody waits for the end of a process that ended before it was select
     }
     return c.capture->all_ended();
   };
-  c.capture->announce(NOBODY);
+  c.capture->announce(NO_PROCESS);
   std::vector<std::uint32_t> forgotten;
   SECTION("whose end has no record") {
     c.start();
     CHECK_FALSE(c.capture->all_ended());
     CHECK(end_within(std::chrono::seconds(30)));
-    forgotten = {NOBODY};  // by the source, too: its pid may be used again
+    forgotten = {NO_PROCESS};  // by the source, too: its pid may be used again
   }
-  SECTION("but records that are still to be read may tell of it") {
+  SECTION("but records that are still to be read may report it") {
     c.source->read_until = c.source->begun;
     c.start();
     CHECK_FALSE(end_within(std::chrono::milliseconds(500)));
@@ -294,14 +295,14 @@ TEST_CASE("A source that hands over a part at a time is read to its end, but not
     c.source->unfinished = true;
     c.call(1000);
     c.start();
-    CHECK_FALSE(c.capture->all_ended());  // nobody knows
+    CHECK_FALSE(c.capture->all_ended());  // it is not known
     c.capture->stop("interrupted", std::nullopt);
     CHECK(c.source->abandoned == 1);
   }
   CHECK(c.sink.calls.size() == 1);
 }
 
-TEST_CASE("With nobody traced all have ended") {
+TEST_CASE("With no process traced all have ended") {
   Capturing c;
   c.start();
   CHECK(c.capture->all_ended());
@@ -313,17 +314,17 @@ TEST_CASE("What GPUs did waits for calls that a slow look at the records had pas
   c.source->waits = false;
   c.source->on_poll = [&](std::size_t number) {
     auto moment = [&](std::uint64_t past) {
-      return Head{.ts = c.source->begun + past, .pid = NOBODY, .tid = NOBODY};
+      return Head{.ts = c.source->begun + past, .pid = NO_PROCESS, .tid = NO_PROCESS};
     };
     if (number == 0) {
       c.source->records.push_back(gpu_times(moment(0)));
     } else if (number == 1) {
       // The thread's records have been looked at, and now it calls.
-      const Head told{.ts = now_ns(CLOCK_MONOTONIC), .pid = NOBODY, .tid = NOBODY};
+      const Head head{.ts = now_ns(CLOCK_MONOTONIC), .pid = NO_PROCESS, .tid = NO_PROCESS};
       std::this_thread::sleep_for(std::chrono::milliseconds(300));
-      GpuPlace place{.thread = NOBODY};
-      c.source->records.push_back(gpu_copy(told, place, 1, told.ts, 64));
-      c.source->records.push_back(gpu_batch(told, place, 1, told.ts - 10));
+      GpuPlace place{.thread = NO_PROCESS};
+      c.source->records.push_back(gpu_copy(head, place, 1, head.ts, 64));
+      c.source->records.push_back(gpu_batch(head, place, 1, head.ts - 10));
     } else if (number == 2) {
       c.source->records.push_back(entry(moment(10), "cuMemcpyHtoD_v2", {0x7000, 0x8000, 64}));
       c.source->records.push_back(returned(moment(20), "cuMemcpyHtoD_v2", 0));

@@ -4,7 +4,7 @@
 
 using namespace cudabpf;
 
-TEST_CASE("A record of the kernel's log tells of a GPU's error in its first line") {
+TEST_CASE("A record of the kernel's log reports a GPU's error in its first line") {
   auto error = error_in_record(
       "6,1234,5678901,-;NVRM: Xid (PCI:0000:3b:00): 79, pid=12, name=x, off the bus; really\n"
       " SUBSYSTEM=pci\n DEVICE=+pci:0000:3b:00.0\n");
@@ -13,7 +13,7 @@ TEST_CASE("A record of the kernel's log tells of a GPU's error in its first line
   CHECK(error->device == "0000:3b:00");
   CHECK(error->pid == 12);
   CHECK(error->message == "off the bus; really");
-  // Newer kernels tell the caller as well.
+  // Newer kernels add the caller.
   error = error_in_record("4,1,2,c,caller=T99;NVRM: Xid (PCI:0000:3b:00): 13");
   REQUIRE(error);
   CHECK(error->xid == 13);
@@ -23,7 +23,7 @@ TEST_CASE("A record of the kernel's log tells of a GPU's error in its first line
   CHECK(error->xid == 13);
 }
 
-TEST_CASE("Other records tell of none") {
+TEST_CASE("Other records report none") {
   for (const char* record :
        {"", "\n", ";", "6,1,2,-;", "6,1,2,-;\n", "6,1,2,-;NVRM: loading NVIDIA UNIX\n",
         "\n6,1,2,-;NVRM: Xid (PCI:0000:3b:00): 79\n",

@@ -63,7 +63,7 @@ TEST_CASE("Libraries are known by their files' names") {
   }
 }
 
-TEST_CASE("Of other functions whose names begin with cu none is probed") {
+TEST_CASE("No other function whose name begins with cu is probed") {
   FunctionNumbers numbers;
   Library library;
   auto probes = plan_probes(
@@ -78,7 +78,7 @@ TEST_CASE("Of other functions whose names begin with cu none is probed") {
   CHECK(library.left_out == 0);
 }
 
-TEST_CASE("Calls are counted rather than recorded where that is enough, if it is asked for") {
+TEST_CASE("Calls are counted rather than recorded where that is enough, if it is wanted") {
   auto planned = [](FunctionFilter filter) {
     FunctionNumbers numbers;
     Library library;

@@ -12,7 +12,7 @@ namespace {
 using Folders = std::vector<std::string>;
 
 struct Configuration : TemporaryFolder {
-  // What is looked through besides the folders that are known without configuration.
+  // The folders that are searched besides those that are known without configuration.
   Folders folders(std::string_view library_path = {},
                   const std::string& file = "ld.so.conf") const {
     Folders all = linker_folders(library_path, (path() / file).string());

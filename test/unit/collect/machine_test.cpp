@@ -18,7 +18,7 @@ struct Nvidia : TemporaryFolder {
 
 }  // namespace
 
-TEST_CASE("The driver tells its version, and whether it is the open one") {
+TEST_CASE("The driver reports its version, and whether it is the open one") {
   Nvidia nvidia;
   Driver driver = nvidia.driver(
       "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (x@y)  "
@@ -31,7 +31,7 @@ TEST_CASE("The driver tells its version, and whether it is the open one") {
   CHECK(driver.flavour == "proprietary");
 }
 
-TEST_CASE("A driver that is not there, or tells no version, has none") {
+TEST_CASE("A driver that is not there, or reports no version, has none") {
   Nvidia nvidia;
   CHECK(nvidia_driver(nvidia.path().string()).version.empty());
   for (const char* text : {"", "\n", "NVRM version: Open Kernel Module\n", "580\n", "58.15\n",
@@ -43,7 +43,7 @@ TEST_CASE("A driver that is not there, or tells no version, has none") {
   }
 }
 
-TEST_CASE("GPUs are told in the order of their numbers") {
+TEST_CASE("GPUs are listed in the order of their numbers") {
   Nvidia nvidia;
   CHECK(nvidia.gpus().empty());
   nvidia.write("gpus/0000:3b:00.0/information",

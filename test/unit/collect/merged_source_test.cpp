@@ -41,7 +41,7 @@ struct Merging {
     source.records.push_back(
         entry({.ts = ts, .tid = tid, .drops = drops}, "cuInit", {source.begun}));
   }
-  // When what has been handed over was made, and by whom.
+  // When what has been handed over was made, and by which thread.
   std::vector<std::pair<std::uint64_t, std::uint32_t>> taken() {
     merged->poll();
     std::vector<std::pair<std::uint64_t, std::uint32_t>> made;
@@ -100,7 +100,7 @@ TEST_CASE("A thread's records keep their order where several threads' do not com
   CHECK(m.taken() == Made{{10, THREAD}, {20, OTHER}, {30, OTHER}, {40, THREAD}});
 }
 
-TEST_CASE("What was made while the sources are asked waits for what may have come before it") {
+TEST_CASE("What was made while the sources are polled waits for what may have come before it") {
   Merging m;
   std::uint64_t later = now_ns(CLOCK_MONOTONIC) + LATER;
   m.add(*m.calls, 10);
@@ -113,7 +113,7 @@ TEST_CASE("What was made while the sources are asked waits for what may have com
   CHECK(m.taken() == Made{{later - 1, OTHER}, {later, THREAD}, {later + 1, THREAD}});
 }
 
-TEST_CASE("What one source has not told to its end waits at the other, too") {
+TEST_CASE("What one source has not completely reported waits at the other, too") {
   Merging m;
   m.calls->read_until = 25;  // a record of then is still being written
   m.add(*m.others, 20);
@@ -125,7 +125,7 @@ TEST_CASE("What one source has not told to its end waits at the other, too") {
   CHECK(m.taken() == Made{{30, THREAD}, {40, THREAD}});
 }
 
-TEST_CASE("A record tells how many its thread has lost at both sources") {
+TEST_CASE("A record has the number of those that its thread has lost at both sources") {
   Merging m;
   m.add(*m.calls, 10, THREAD, 0);
   m.add(*m.others, 20, THREAD, 2);
@@ -147,7 +147,7 @@ TEST_CASE("A record tells how many its thread has lost at both sources") {
   CHECK(m.merged->drops({THREAD, THREAD}) == 7);
 }
 
-TEST_CASE("A source that is behind holds up only so much of the other") {
+TEST_CASE("A source that is behind holds up only a bounded part of the other") {
   Merging m;
   constexpr std::uint64_t RECORD_SIZE = 4096, AT_ONCE = 4096;  // 16 MiB at each poll
   m.calls->read_until = 25;
@@ -173,25 +173,25 @@ TEST_CASE("A source that is behind holds up only so much of the other") {
   CHECK(polls == 5);
 }
 
-TEST_CASE("Of how many threads it is kept what they have lost has a bound") {
+TEST_CASE("The number of threads whose losses are kept has a bound") {
   Merging m;
   constexpr std::uint32_t OTHER_PROCESS = 200, MANY = 1 << 16;
   auto add = [&](SampleSource& source, std::uint32_t pid, std::uint32_t tid, std::uint32_t drops) {
     source.records.push_back(
         entry({.ts = 10, .pid = pid, .tid = tid, .drops = drops}, "cuInit", {source.begun}));
     m.merged->poll();
-    std::uint32_t told = m.heads.back().drops;
+    std::uint32_t lost = m.heads.back().drops;
     m.heads.clear();
-    return told;
+    return lost;
   };
   CHECK(add(*m.calls, 100, THREAD, 1) == 1);
   for (std::uint32_t i = 0; i < MANY; i++) add(*m.calls, OTHER_PROCESS, MANY + i, 1);
   CHECK(add(*m.others, 100, THREAD, 2) == 3);
-  // The process of which there is most is the one that is forgotten.
+  // The process with the most entries is the one that is forgotten.
   CHECK(add(*m.others, OTHER_PROCESS, MANY, 2) == 2);
 }
 
-TEST_CASE("What is to be forgotten or given up is so by both sources") {
+TEST_CASE("Both sources forget what is forgotten, and give up what is given up") {
   Merging m;
   m.merged->forget_process(7);
   m.merged->abandon();

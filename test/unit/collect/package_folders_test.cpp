@@ -37,7 +37,7 @@ TEST_CASE("An environment may also be known by its variables, or by PATH") {
   CHECK_FALSE(has(folders({"python"}, "/usr/bin/python3.11"), folder));
 }
 
-TEST_CASE("Only a Python has Python's packages, and nobody's variables make endless work") {
+TEST_CASE("Only a Python has Python's packages, and no variables make endless work") {
   CHECK(folders({"/opt/venv/bin/python"}, "/usr/bin/perl").empty());
   CHECK(folders({"python3.12"}, "/usr/bin/python3.12-config").empty());
   CHECK(folders({}, "").empty());

@@ -7,7 +7,7 @@
 using namespace cudabpf;
 using namespace samples;
 
-TEST_CASE("Where calls that allocate or free are left out, no ends are told") {
+TEST_CASE("Where calls that allocate or free are left out, no ends are reported") {
   CHECK(Allocations::follows(*find_function("cuMemFreeAsync")));
   CHECK(Allocations::follows(*find_function("cuDevicePrimaryCtxReset_v2")));
   CHECK(Allocations::follows(*find_function("cuMemImportFromShareableHandle")));
@@ -37,7 +37,7 @@ TEST_CASE("A free that returns late has freed what was there when it began") {
   c.feed(returned({.ts = 900}, "cuMemFree_v2"));
   CHECK(c.last().details.size == 4096u);
   CHECK(freed(c, DEVICE_AT) == 100);
-  // One that began before anybody had got the address freed something that nobody saw.
+  // One that began before any thread had got the address freed something that was not seen.
   c.feed(entry({}, "cuMemFree_v2", {DEVICE_AT}));
   c.call(other, "cuMemAlloc_v2", {1, 200, 0}, {DEVICE_AT});
   c.feed(returned({.ts = 900}, "cuMemFree_v2"));
@@ -104,7 +104,7 @@ TEST_CASE("A new allocation shows that what lay there is gone") {
   CHECK_FALSE(c.last().details.size);
 }
 
-TEST_CASE("Memory that is never freed does not take all of ours, and nothing told is wrong") {
+TEST_CASE("Memory that is never freed does not take all of ours, and nothing reported is wrong") {
   Limits limits;
   limits.of(Kept::memory) = 100;
   Correlating c({.limits = limits});

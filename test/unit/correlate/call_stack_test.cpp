@@ -148,7 +148,7 @@ TEST_CASE("A call's parent is of its own layer, and what it is within of a highe
   CHECK(stack.top().within == 5);
 }
 
-TEST_CASE("After a loss, nobody knows what a call is within") {
+TEST_CASE("After a loss, it is not known what a call is within") {
   CallStack stack;
   push(stack, 1, 0x1000, 0, "ncclAllReduce");
   CHECK(push(stack, 2, 0xf00, 1, "cuLaunchKernel").within == 0);

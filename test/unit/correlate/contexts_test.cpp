@@ -46,7 +46,7 @@ TEST_CASE("A call works on the device of the context that its thread made curren
   CHECK(c.of_launch() == -1);
 }
 
-TEST_CASE("A context may be made current before it is told whose it is") {
+TEST_CASE("A context may be made current before its device is known") {
   Devices c;
   c.make_current(A);
   CHECK(c.of_launch() == -1);
@@ -72,7 +72,7 @@ TEST_CASE("Contexts are pushed and popped, made and destroyed") {
   CHECK(c.of_launch() == -1);
 }
 
-TEST_CASE("A context outlives a detachment while somebody else is attached to it") {
+TEST_CASE("A context outlives a detachment while another user is attached to it") {
   Devices c;
   c.call({}, "cuCtxCreate_v2", {0x1, 0, 1}, {A});
   c.call({}, "cuCtxAttach", {0x1, 0}, {A});
@@ -92,7 +92,7 @@ TEST_CASE("A primary context is gone when its last user releases it") {
   c.call({}, "cuDevicePrimaryCtxRelease_v2", {1});
   CHECK(c.of_launch() == 1);
   c.call({}, "cuDevicePrimaryCtxRelease_v2", {1});
-  CHECK(c.of_launch() == (seen_begin ? -1 : 1));  // earlier users, whom the trace has not seen
+  CHECK(c.of_launch() == (seen_begin ? -1 : 1));  // earlier users, which the trace has not seen
   c.call({}, "cuDevicePrimaryCtxReset_v2", {1});
   CHECK(c.of_launch() == -1);
   c.retain(1, A);
@@ -133,7 +133,7 @@ TEST_CASE("What failed, or is missing, makes no device current") {
   }
 }
 
-TEST_CASE("Without returns nothing tells which context is current") {
+TEST_CASE("Without returns it is not known which context is current") {
   Correlating c({.entry_only = [](const Function&) { return true; }});
   c.feed(entry({}, "cuDevicePrimaryCtxRetain", {0x1, 0}));
   c.feed(entry({}, "cuCtxSetCurrent", {A}));
@@ -219,7 +219,7 @@ TEST_CASE("The device is that of a call's beginning") {
   CHECK(c.of_launch() == 1);
 }
 
-TEST_CASE("Where the calls that tell are not all traced, no device is told") {
+TEST_CASE("Where the calls that show devices are not all traced, no device is reported") {
   Correlating c({.coverage = {.devices = false}});
   c.call({}, "cuCtxCreate_v2", {0x1, 0, 1}, {A});
   c.call({}, "cuLaunchKernel", {1, 2, 3, 4, 5, 6, 7, 8, 0});

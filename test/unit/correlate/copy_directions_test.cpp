@@ -1,4 +1,4 @@
-// What is known of the addresses of a copy that does not tell its direction.
+// What is known of the addresses of a copy that does not say its direction.
 #include <catch2/catch_test_macros.hpp>
 
 #include "allocating.hpp"

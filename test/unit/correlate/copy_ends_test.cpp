@@ -1,4 +1,4 @@
-// Between which GPUs a copy goes.
+// The two GPUs of a copy.
 #include <catch2/catch_test_macros.hpp>
 
 #include "allocating.hpp"
@@ -27,10 +27,10 @@ struct TwoDevices : Correlating {
     return ends();
   }
   std::string ends() const {
-    const Details& told = last().details;
-    CHECK(told.src_device.has_value() == told.dst_device.has_value());
-    if (!told.src_device) return "";
-    return std::to_string(*told.src_device) + " to " + std::to_string(*told.dst_device);
+    const Details& details = last().details;
+    CHECK(details.src_device.has_value() == details.dst_device.has_value());
+    if (!details.src_device) return "";
+    return std::to_string(*details.src_device) + " to " + std::to_string(*details.dst_device);
   }
 };
 
@@ -38,7 +38,7 @@ constexpr std::uint64_t OTHER_AT = DEVICE_AT + (1 << 20);
 
 }  // namespace
 
-TEST_CASE("A copy between two GPUs tells which they are") {
+TEST_CASE("A copy between two GPUs says which they are") {
   TwoDevices c;
   CHECK(c.copied(OTHER_AT, DEVICE_AT) == "0 to 1");
   CHECK(c.copied(DEVICE_AT + 4080, OTHER_AT + 1, "cuMemcpy") == "1 to 0");
@@ -68,7 +68,7 @@ TEST_CASE("All of a copy lies where it is said to") {
   CHECK(copied(DEVICE_AT + 8192, 4097).empty());
 }
 
-TEST_CASE("Where memory may be gone, or be anywhere, no GPU is told") {
+TEST_CASE("Where memory may be gone, or be anywhere, no GPU is reported") {
   TwoDevices c;
   SECTION("freed") { c.call({}, "cuMemFree_v2", {DEVICE_AT}); }
   SECTION("of a context that is destroyed") { c.call({}, "cuCtxDestroy_v2", {CONTEXTS[0]}); }

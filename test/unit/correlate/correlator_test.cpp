@@ -48,7 +48,7 @@ TEST_CASE("A call that is said to return before it began takes no time") {
   CHECK(c.last().duration == 0);
 }
 
-TEST_CASE("What faulted or was cut is told, at entry and at return") {
+TEST_CASE("What faulted or was cut is reported, at entry and at return") {
   Correlating c;
   c.feed(entry({.flags = abi::CB_READ_FAULT}, "cuModuleLoad", {1, 2}));
   c.feed(returned({}, "cuModuleLoad"));
@@ -164,7 +164,7 @@ TEST_CASE("A call whose return would kill has none, and the call that it interru
   CHECK(c.last().duration == 30);
 }
 
-TEST_CASE("A return that nobody wanted is not said to be lost where it would kill") {
+TEST_CASE("A return that was not wanted is not said to be lost where it would kill") {
   Correlating c({.entry_only = [](const Function& f) { return f.launches_kernel(); }});
   c.feed(entry({.sp = 0x9000, .flags = abi::CB_RETURN_UNSEEN}, "cuLaunchKernel", {0}));
   REQUIRE(c.sink.calls.size() == 1);

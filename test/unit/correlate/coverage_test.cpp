@@ -53,7 +53,7 @@ TEST_CASE("Frees are missed where what they free is in the trace") {
   CHECK_FALSE(has_frees(only({"cuLaunch*"})));
 }
 
-TEST_CASE("A trace says of what kinds it has not all calls") {
+TEST_CASE("A trace says of which kinds it does not have all calls") {
   using Kinds = std::vector<std::string>;
   CHECK(kinds_left_out(all_but({"cuMemFreeAsync"})) == Kinds{"frees"});
   CHECK(kinds_left_out(all_but({"cuMemAllocManaged"}, Recorded::entry)) == Kinds{"allocations"});
@@ -63,7 +63,7 @@ TEST_CASE("A trace says of what kinds it has not all calls") {
   CHECK(kinds_left_out(all_but({"cuModuleUnload"}, Recorded::silently)).empty());
 }
 
-TEST_CASE("What is concluded from calls is told where all of them are traced") {
+TEST_CASE("What is concluded from calls is reported where all of them are traced") {
   Coverage whole = Coverage::of(profile(Profile::default_));
   CHECK(whole.devices);
   CHECK(whole.graphs == Graphs::Recorded::all);

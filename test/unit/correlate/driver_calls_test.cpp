@@ -71,7 +71,7 @@ TEST_CASE("An ioctl belongs to the call that its thread is in") {
   CHECK(made[3].call == 2);
   CHECK(made[4].call == 0);
   CHECK(c.correlator.counts().driver_calls == 5);
-  // What was asked for inside a call counts for the calls around it, too; a mapping is no ioctl.
+  // Ioctls inside a call count for the calls around it, too; a mapping is no ioctl.
   REQUIRE(c.sink.calls.size() == 2);
   CHECK(c.sink.calls[0].ioctls == 1);
   CHECK(c.sink.calls[0].ioctl_time == 1);
@@ -81,7 +81,7 @@ TEST_CASE("An ioctl belongs to the call that its thread is in") {
   CHECK(c.last().ioctls == 0);
 }
 
-TEST_CASE("What the driver returned is told only where it is known") {
+TEST_CASE("What the driver returned is reported only where it is known") {
   Correlating c(watching());
   StructBytes alloc(48);
   alloc.set<std::uint32_t>(0, 1).set<std::uint32_t>(12, 0x40);
@@ -146,7 +146,7 @@ TEST_CASE("What the driver returned is told only where it is known") {
   }
 }
 
-TEST_CASE("A free tells what it frees, where its allocation was seen") {
+TEST_CASE("A free says what it frees, where its allocation was seen") {
   Correlating c(watching());
   constexpr std::uint32_t RM_FREE = 0xc0104629;
   std::uint64_t ts = 0;
@@ -193,7 +193,7 @@ TEST_CASE("A free tells what it frees, where its allocation was seen") {
   }
 }
 
-TEST_CASE("A process that only asks the driver is announced, once") {
+TEST_CASE("A process that only calls the driver is announced, once") {
   Correlating c(watching());
   c.feed(driver_begins({.ts = 2}, abi::CB_OPEN, CTL));
   c.feed(driver_ends({.ts = 3}, abi::CB_OPEN));
@@ -203,7 +203,7 @@ TEST_CASE("A process that only asks the driver is announced, once") {
   CHECK(c.sink.driver_calls.size() == 2);
 }
 
-TEST_CASE("Lines of what the driver was asked") {
+TEST_CASE("Lines of operations on the driver") {
   DriverCall call;
   call.ts = 1000;
   call.duration = 2345;
@@ -276,7 +276,7 @@ TEST_CASE("A thread may fault inside an operation") {
   CHECK(c.sink.calls[0].ioctls == 1);
 }
 
-TEST_CASE("Interrupts are nobody's") {
+TEST_CASE("Interrupts belong to no process") {
   Correlating c(watching());
   c.feed(interrupted({.ts = 2500, .pid = 0, .tid = 3}, abi::CB_ISR, 1200));
   c.feed(interrupted({.ts = 3000, .pid = 0, .tid = 3}, abi::CB_GPU_FAULTS, 4000));
@@ -289,7 +289,7 @@ TEST_CASE("Interrupts are nobody's") {
   CHECK(c.correlator.counts().driver_calls == 2);
 }
 
-TEST_CASE("What the kernel does not tell of an operation's end is counted") {
+TEST_CASE("Ends of operations that the kernel does not report are counted") {
   Correlating c(watching());
   c.feed(driver_begins({.ts = 20}, abi::CB_POLL, CTL));
   c.feed(driver_begins({.ts = 30}, abi::CB_POLL, CTL));  // nothing lost: the probe was not hit

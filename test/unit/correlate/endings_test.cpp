@@ -117,7 +117,7 @@ TEST_CASE("A process that says another's thread was its own does that one no har
   CHECK(c.sink.driver_calls[0].duration == 29);
 }
 
-TEST_CASE("A process that is gone without its exit being told is let go") {
+TEST_CASE("A process that is gone without its exit being reported is let go") {
   Correlating c;
   c.feed(entry({.ts = 10}, "cuInit", {0}));
   c.feed(entry({.ts = 10, .pid = 200, .tid = 200}, "cuInit", {0}));

@@ -25,7 +25,8 @@ constexpr std::uint64_t LONG = 1'000'000'000;
 }  // namespace
 
 TEST_CASE(
-    "An error that is told twice is one, with the time of the one and the process of the other") {
+    "An error that is reported twice is one, with the time of one report and the process of the "
+    "other") {
   std::vector<GpuError> errors;
   GpuErrors pairing([&](const GpuError& error) { errors.push_back(error); });
   SECTION("the tracepoint first") {
@@ -51,7 +52,7 @@ TEST_CASE(
   CHECK(errors[0].message == "Ch 8, MMU Fault");
 }
 
-TEST_CASE("An error that is told once is waited for, and told") {
+TEST_CASE("An error that is reported once is waited for, and emitted") {
   std::vector<GpuError> errors;
   GpuErrors pairing([&](const GpuError& error) { errors.push_back(error); });
   pairing.traced(traced(10));
@@ -66,7 +67,7 @@ TEST_CASE("An error that is told once is waited for, and told") {
   pairing.settle(LONG * 2);
   CHECK(errors.size() == 2);
 
-  // Three of a kind: as many as were told.
+  // Three of a kind: as many as were reported.
   for (int i = 0; i < 3; i++) pairing.traced(traced(LONG * 3));
   for (int i = 0; i < 3; i++) pairing.logged(logged(LONG * 3));
   CHECK(errors.size() == 5);

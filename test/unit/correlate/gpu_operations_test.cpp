@@ -32,10 +32,10 @@ struct Timing : Correlating {
     auto bytes = gpu_copy({.ts = SECOND}, place, correlation, began, size);
     if (change) change(bytes.as<abi::cb_gpu_operation>());
     feed(bytes);
-    told[{place.lane, place.batch}]++;
+    sent[{place.lane, place.batch}]++;
   }
   void end(GpuPlace place, std::uint64_t since = 10, std::uint64_t lost = 0) {
-    feed(gpu_batch({.ts = SECOND}, place, told[{place.lane, place.batch}], since, lost));
+    feed(gpu_batch({.ts = SECOND}, place, sent[{place.lane, place.batch}], since, lost));
   }
   void settle() { correlator.settle_gpu_operations(2 * SECOND); }
   // What was joined: "call@ts", or why not.
@@ -50,12 +50,12 @@ struct Timing : Correlating {
     return correlator.gpu_operation_counts().unjoined[static_cast<std::size_t>(why)];
   }
 
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> told;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> sent;
 };
 
 }  // namespace
 
-TEST_CASE("Who tells of GPUs is told") {
+TEST_CASE("Reporting of GPU times is recorded") {
   Timing gpu;
   REQUIRE(gpu.sink.gpu_times_of.size() == 1);
   CHECK(gpu.sink.gpu_times_of[0].version == "13.0.1");
@@ -71,7 +71,7 @@ TEST_CASE("A thread's operations are those of its calls, in order") {
   gpu.end({});
   gpu.did({2, 0, 200}, 3, 1900, 64);
   gpu.settle();
-  CHECK(gpu.operations() == "1@2000 2@2100 3@2200 ");  // the other batch is not told to its end
+  CHECK(gpu.operations() == "1@2000 2@2100 3@2200 ");  // the other batch is not completely reported
   gpu.end({2, 0, 200});
   gpu.settle();
   CHECK(gpu.operations() == "1@2000 2@2100 3@2200 4@1900 ");
@@ -86,7 +86,7 @@ TEST_CASE("A thread's operations are those of its calls, in order") {
   CHECK(gpu.correlator.gpu_operation_counts().clock_error_ns == 40);
 }
 
-TEST_CASE("What was told a moment ago waits: its call may not have been read yet") {
+TEST_CASE("What was reported a moment ago waits: its call may not have been read yet") {
   Timing gpu;
   gpu.copy(1000, 64);
   gpu.did({}, 1, 2000, 64);
@@ -97,7 +97,7 @@ TEST_CASE("What was told a moment ago waits: its call may not have been read yet
   CHECK(gpu.operations() == "1@2000 ");
 }
 
-TEST_CASE("Works wait for a call that has not returned, however long it takes") {
+TEST_CASE("Operations wait for a call that has not returned, however long it takes") {
   Timing gpu;
   const Head before{.ts = 1000}, later{.ts = SECOND + 100};
   gpu.feed(entry(before, "cuMemcpyHtoD_v2", {0x7000, 0x8000, 64}));
@@ -108,12 +108,12 @@ TEST_CASE("Works wait for a call that has not returned, however long it takes") 
   gpu.settle();
   CHECK(gpu.operations() == "no_call@2000 ");  // of another thread
   gpu.feed(returned({.ts = SECOND + 50}, "cuMemcpyHtoD_v2", 0));
-  gpu.feed(entry(later, "cuMemcpyHtoD_v2", {0x7000, 0x8000, 64}));  // which they are not of
+  gpu.feed(entry(later, "cuMemcpyHtoD_v2", {0x7000, 0x8000, 64}));  // which did not issue them
   gpu.settle();
   CHECK(gpu.operations() == "no_call@2000 1@2000 ");
 }
 
-TEST_CASE("Works do not wait for a call that began after they did, nor for ever") {
+TEST_CASE("Operations do not wait for a call that began after they did, nor for ever") {
   Timing gpu;
   gpu.copy(1000, 64);
   gpu.did({}, 1, 2000, 64);
@@ -164,7 +164,7 @@ TEST_CASE("A batch that never comes leaves those after it without calls") {
 TEST_CASE("A call that the GPU did nothing for is passed over") {
   Timing gpu;
   gpu.copy(1000, 64);
-  gpu.copy(1200, 128);  // of which no work is told
+  gpu.copy(1200, 128);  // whose operation is not reported
   gpu.copy(1400, 256);
   gpu.call({.ts = 1600}, "cuMemcpyHtoD_v2", {0x7000, 0x8000, 512}, {}, 1);  // it failed
   gpu.did({}, 1, 2000, 64);
@@ -176,11 +176,11 @@ TEST_CASE("A call that the GPU did nothing for is passed over") {
   CHECK(gpu.correlator.gpu_operation_counts().calls == 3);
 }
 
-TEST_CASE("A work that no call asked for takes none") {
+TEST_CASE("An operation that no call issued takes none") {
   Timing gpu;
   gpu.copy(1000, 64);
   gpu.copy(9000, 999);
-  gpu.did({}, 1, 2000, 999);  // its like is asked for only later
+  gpu.did({}, 1, 2000, 999);  // a matching call comes only later
   gpu.did({}, 2, 4000, 64);
   gpu.did({}, 3, 9500, 999);
   gpu.end({});
@@ -219,7 +219,7 @@ TEST_CASE("CUPTI has no number for what the GPU itself starts") {
   CHECK(gpu.operations().find("1@2000") != std::string::npos);
 }
 
-TEST_CASE("A kernel is told by its name and its dimensions") {
+TEST_CASE("A kernel is matched by its name and its dimensions") {
   Timing gpu;
   gpu.call({.ts = 500}, "cuModuleGetFunction", {0x1, 0x2, 0x3}, {0x5500}, 0, "_Z3addPf");
   gpu.call({.ts = 1000}, "cuLaunchKernel", {0x5500, 2, 1, 1, 32, 1, 1, 0, 0x5});
@@ -263,7 +263,7 @@ TEST_CASE("Where calls or operations are lost, no call is guessed") {
     CHECK(gpu.correlator.gpu_operation_counts().invalid == 1);
   }
   SECTION("operations on their way") {
-    gpu.told[{1, 0}] = 1;
+    gpu.sent[{1, 0}] = 1;
     gpu.did({}, 1, 2000, 64);
     gpu.end({});
   }
@@ -271,7 +271,7 @@ TEST_CASE("Where calls or operations are lost, no call is guessed") {
   CHECK(gpu.operations() == "lost@2000 ");
 }
 
-TEST_CASE("A work without times keeps its place") {
+TEST_CASE("An operation without times keeps its place") {
   Timing gpu;
   gpu.copy(1000, 64);
   gpu.copy(1200, 64);
@@ -311,7 +311,7 @@ TEST_CASE("What began after the trace's end is not in it") {
   CHECK(gpu.operations() == "1@2000 ");
 }
 
-TEST_CASE("So many operations and calls wait, and no more") {
+TEST_CASE("A bounded number of operations and calls wait") {
   Timing::Options options;
   options.limits.of(Kept::gpu_operations) = 4;
   Timing gpu(std::move(options));
@@ -327,7 +327,7 @@ TEST_CASE("So many operations and calls wait, and no more") {
   CHECK(gpu.unjoined(Unjoined::not_reported) == 6);
 }
 
-TEST_CASE("Without anybody who tells, calls wait for nothing") {
+TEST_CASE("Without reporting of GPU times, calls wait for nothing") {
   Correlating alone;
   auto times = gpu_record<abi::cb_gpu_times>(abi::CB_GPU_TIMES, {.ts = 1}, "no libcupti was found");
   alone.feed(times);

@@ -304,7 +304,7 @@ TEST_CASE("Names are bounded in bytes, too") {
   CHECK(bounds.all_left_out(Kept::name_bytes) > 90);
 }
 
-TEST_CASE("Of kernels' handles the process that has most loses its own") {
+TEST_CASE("The process with the most handles of kernels loses its own") {
   Limits limits;
   limits.of(Kept::kernel_handles) = 10;
   Bounds bounds(limits);

@@ -217,7 +217,7 @@ void check(const Thread& thread, const Correlating& c, bool with_jumps) {
     if (line.entry_lost) {
       auto begin = by_end.find(line.ts);
       if (begin == by_end.end()) FAIL("no call returned at " << line.ts);
-      expect(returns.insert(begin->second).second, "a return is told once");
+      expect(returns.insert(begin->second).second, "a return is reported once");
       expect(!line.has_return, "half a call has no result");
       expect(line.parent == 0, "half a call has no parent");
       continue;
@@ -225,12 +225,12 @@ void check(const Thread& thread, const Correlating& c, bool with_jumps) {
     auto known = thread.truth().find(line.ts);
     if (known == thread.truth().end()) FAIL("no call began at " << line.ts);
     const auto& truth = known->second;
-    expect(entries.insert(line.ts).second, "an entry is told once");
+    expect(entries.insert(line.ts).second, "an entry is reported once");
     expect(line.words[0] == line.ts, "the arguments are the call's own");
     if (line.has_return) {
       pairs++;
       expect(line.duration == truth.end - truth.begin, "the duration is the true one");
-      expect(returns.insert(line.ts).second, "a return is told once");
+      expect(returns.insert(line.ts).second, "a return is reported once");
     } else {
       expect(line.return_lost != line.unfinished, "a return is lost, or still to come");
     }
@@ -240,8 +240,8 @@ void check(const Thread& thread, const Correlating& c, bool with_jumps) {
       expect(by_id.at(line.parent) == truth.parent, "the parent is the true one");
   }
   for (const auto& [begin, truth] : thread.truth()) {
-    expect(entries.contains(begin) == truth.entry_seen, "just the entries that came are told");
-    expect(returns.contains(begin) == truth.return_seen, "just the returns that came are told");
+    expect(entries.contains(begin) == truth.entry_seen, "just the entries that came are reported");
+    expect(returns.contains(begin) == truth.return_seen, "just the returns that came are reported");
     possible += truth.entry_seen && truth.return_seen;
   }
   CHECK(wrong == std::set<std::string>{});
@@ -250,7 +250,8 @@ void check(const Thread& thread, const Correlating& c, bool with_jumps) {
 
 }  // namespace
 
-TEST_CASE("Whatever is lost, no duration and no parent is wrong, and every record is told once") {
+TEST_CASE(
+    "Whatever is lost, no duration and no parent is wrong, and every record is reported once") {
   for (std::uint32_t seed = 1; seed <= 400; seed++) {
     double loss = seed % 5 * 0.08, jumps = seed % 2 * 0.1;
     CAPTURE(seed, loss, jumps);
@@ -260,13 +261,13 @@ TEST_CASE("Whatever is lost, no duration and no parent is wrong, and every recor
     c.correlator.finish();
     check(thread, c, jumps > 0);
     if (loss == 0 && jumps == 0) {
-      std::size_t whole = 0, nested_as_told = 0;
+      std::size_t whole = 0, nested_as_recorded = 0;
       for (const auto& line : c.sink.calls) {
         whole += line.has_return;
-        nested_as_told += (line.parent != 0) == (thread.truth().at(line.ts).parent != 0);
+        nested_as_recorded += (line.parent != 0) == (thread.truth().at(line.ts).parent != 0);
       }
       CHECK(whole == c.sink.calls.size());
-      CHECK(nested_as_told == c.sink.calls.size());
+      CHECK(nested_as_recorded == c.sink.calls.size());
     }
   }
 }

@@ -50,7 +50,7 @@ const Process& last(const Correlating& c) { return c.sink.processes.back(); }
 
 }  // namespace
 
-TEST_CASE("A process is told once, by its first record") {
+TEST_CASE("A process is reported once, by its first record") {
   Correlating c({.begin_ns = 1000});
   c.proc[100] = in_proc();
   c.call({.ts = 1500}, "cuInit", {0});
@@ -72,7 +72,7 @@ TEST_CASE("A process is told once, by its first record") {
   CHECK(c.last().duration == 50);
 }
 
-TEST_CASE("A start of another process with the same pid is told, and the old one's calls end") {
+TEST_CASE("A start of another process with the same pid is reported, and the old one's calls end") {
   Correlating c;
   c.proc[100] = in_proc();
   c.feed(entry({.ts = 10}, "cuInit", {0}));
@@ -122,7 +122,7 @@ TEST_CASE("A process that is announced starts then") {
   CHECK(last(c).comm.empty());  // it was gone from /proc
 }
 
-TEST_CASE("How a process ended, as wait tells it") {
+TEST_CASE("How a process ended, as wait reports it") {
   Correlating c;
   auto end = [&](int status) {
     auto bytes = about({}, abi::CB_EXIT);
@@ -222,7 +222,7 @@ TEST_CASE("Pids inside a container, and the container") {
   CHECK(last(c).unit.empty());
 }
 
-TEST_CASE("A process is told with its pod, or with its service") {
+TEST_CASE("A process is reported with its pod, or with its service") {
   Correlating c;
   std::string id(64, 'a'), uid = "6b4a2c1e-0000-4000-8000-1234567890ab";
   c.proc[100] = in_proc();

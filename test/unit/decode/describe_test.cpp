@@ -100,7 +100,7 @@ TEST_CASE("Launches by arguments") {
         "launch stream=77 handle=22016 1024x2x3 256x4x5 shared=4096");
   CHECK(text(entry_of("cuLaunchCooperativeKernel", words)) ==
         "launch stream=77 handle=22016 1024x2x3 256x4x5 shared=4096");
-  // A record that holds less than the call gave tells less, but nothing wrong.
+  // A record that holds less than the call gave says less, but nothing wrong.
   words.resize(8);
   CHECK(text(entry_of("cuLaunchKernel", words)) == "launch handle=22016");
   CHECK(text(entry_of("cuLaunchKernel", {})) == "launch");
@@ -204,7 +204,7 @@ TEST_CASE("Batches add up their sizes, if all were read") {
   CHECK(batch(std::uint64_t{1} << 61) == "unified stream=9");
 }
 
-TEST_CASE("Memory: what was asked for, and what came") {
+TEST_CASE("Memory: what was requested, and what came") {
   CHECK(text(entry_of("cuMemAlloc_v2", {1, 4096})) == "alloc size=4096");
   CHECK(text(call_of("cuMemAlloc_v2", {1, 4096}, {0x7f00})) == "alloc size=4096 ptr=32512");
   CHECK(text(call_of("cuMemAlloc", {1, GARBAGE | 4096}, {GARBAGE | 0x7f00})) ==
@@ -227,7 +227,7 @@ TEST_CASE("Memory: what was asked for, and what came") {
         "set size=1000 ptr=50 stream=4");
 }
 
-TEST_CASE("A null out-pointer asks for nothing") {
+TEST_CASE("A null out-pointer returns nothing") {
   CHECK(text(call_of("cuMemAlloc_v2", {1, 64}, {0x7000})) == "alloc size=64 ptr=28672");
   CHECK(text(call_of("cuMemAlloc_v2", {0, 64}, {0})) == "alloc size=64");
 }

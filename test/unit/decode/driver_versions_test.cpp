@@ -58,7 +58,7 @@ TEST_CASE("Structs that changed are read as their version has them") {
   CHECK(escape_status(0x57, 56, V575) == 48u);
   CHECK(escape_status(0x57, 64, V580) == 56u);
   CHECK(escape_status(0x57, 56, V580) == std::nullopt);
-  CHECK(escape_status(0x57, 64, UNKNOWN) == 56u);  // the size alone tells it
+  CHECK(escape_status(0x57, 64, UNKNOWN) == 56u);  // the size alone shows it
   CHECK(escape_status(0x57, 56, UNKNOWN) == 48u);
   CHECK(escape_status(0x58, 40, V535) == 32u);
   CHECK(escape_status(0x58, 48, V550) == 40u);

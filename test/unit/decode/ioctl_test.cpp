@@ -73,7 +73,7 @@ TEST_CASE("The few parameters worth a field are read") {
   CHECK(group.value_name == "engine_type");
 }
 
-TEST_CASE("Sizes of memory are told as the ioctl has them") {
+TEST_CASE("Sizes of memory are those that the ioctl has") {
   CHECK(allocation(0x40, V580, Bytes(128).wide(64, 2 << 20)).size == 2u << 20);
   CHECK(allocation(0x40, V580, Bytes(71)).size == std::nullopt);
   CHECK(allocation(0x71, V580, Bytes(40).wide(24, 4095)).size == 4096u);

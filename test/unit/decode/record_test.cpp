@@ -152,14 +152,14 @@ TEST_CASE("Interrupts and errors of GPUs have records of their own") {
        std::initializer_list<std::uint16_t>{0, abi::CB_FAULT, abi::CB_GPU_FAULTS + 1})
     CHECK_FALSE(interrupted({}, op, 0).parse());
 
-  auto told = xid({.ts = 5}, 79, "0000:0a:00.0", "off the bus");
-  record = told.parse();
+  auto error = xid({.ts = 5}, 79, "0000:0a:00.0", "off the bus");
+  record = error.parse();
   REQUIRE(record);
   REQUIRE(record->xid);
   CHECK(record->xid->number == 79);
   CHECK(fixed_text(record->xid->message) == "off the bus");
   for (std::size_t size = 0; size < sizeof(abi::cb_xid); size++)
-    CHECK_FALSE(parse_record(told.bytes().first(size)));
+    CHECK_FALSE(parse_record(error.bytes().first(size)));
 }
 
 TEST_CASE("An entry has no more words, struct or string than it may, or than it says") {
@@ -234,9 +234,9 @@ TEST_CASE("A time that no clock comes to is refused, so that no sum of times wra
     RecordBytes work(sizeof(abi::cb_gpu_operation));
     work.head().kind = abi::CB_GPU_WORK;
     work.head().function = abi::CB_GPU_COPY;
-    auto& told = *reinterpret_cast<abi::cb_gpu_operation*>(work.raw());
-    told.began = began;
-    told.ended = ended;
+    auto& operation = *reinterpret_cast<abi::cb_gpu_operation*>(work.raw());
+    operation.began = began;
+    operation.ended = ended;
     return work.parse().has_value();
   };
   CHECK(accepts(LATEST, LATEST));

@@ -30,7 +30,7 @@ TEST_CASE("A GPU's error names the process, where the driver knows it") {
   CHECK_FALSE(error.pid);
 }
 
-TEST_CASE("The kernel's log tells of a GPU's error in a line of its own form") {
+TEST_CASE("The kernel's log reports a GPU's error in a line of its own form") {
   auto error =
       parse_xid("NVRM: Xid (PCI:0000:3b:00): 79, pid=12, name=x, GPU has fallen off the bus.");
   REQUIRE(error);

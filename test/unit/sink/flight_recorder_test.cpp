@@ -22,7 +22,7 @@ using Types = std::vector<std::string>;
 
 namespace {
 
-// A recorder, and what it told of its dumps.
+// A recorder, and what it reported of its dumps.
 class Recording {
  public:
   explicit Recording(const fs::path& path, FlightRecorder::Options options = {}) {
@@ -36,16 +36,16 @@ class Recording {
   void note(const Result<FlightRecorder::Dump>& dump) {
     std::lock_guard lock(mutex_);
     (dump ? dumps.emplace_back(*dump), 0 : (errors.push_back(dump.error()), 0));
-    told_.notify_all();
+    came_.notify_all();
   }
 
-  // The reader's thread goes on until so many dumps were told of.
-  bool flush_until(std::size_t told) {
+  // The reader's thread goes on until this many dumps were reported.
+  bool flush_until(std::size_t reported) {
     for (int i = 0; i < 1000; i++) {
       recorder->flush();
       std::unique_lock lock(mutex_);
-      if (told_.wait_for(lock, std::chrono::milliseconds(10),
-                         [&] { return dumps.size() + errors.size() >= told; }))
+      if (came_.wait_for(lock, std::chrono::milliseconds(10),
+                         [&] { return dumps.size() + errors.size() >= reported; }))
         return true;
     }
     return false;
@@ -64,7 +64,7 @@ class Recording {
 
  private:
   std::mutex mutex_;
-  std::condition_variable told_;
+  std::condition_variable came_;
 };
 
 void make_calls(Sink& sink, std::uint64_t first, std::uint64_t count, int result = 0) {
@@ -194,17 +194,17 @@ TEST_CASE("Nothing is a trace, too") {
   CHECK(types_of(lines) == Types{"trace", "end"});
 }
 
-TEST_CASE("Without being asked, nothing is written") {
+TEST_CASE("Without a request, nothing is written") {
   TemporaryFolder folder;
   Recording recording(folder.path() / "t.jsonl.zst");
   recording.recorder->begin(session_now());
-  make_calls(*recording.recorder, 1, 10, 2);  // failures, of which nobody said what to do
+  make_calls(*recording.recorder, 1, 10, 2);  // failures, for which no dump is wanted
   recording.recorder->end({});
   CHECK(fs::is_empty(folder.path()));
   CHECK(recording.dumps.empty());
 }
 
-TEST_CASE("What is older than the time goes; who runs since then is told of again") {
+TEST_CASE("What is older than the time goes; processes that run since then are reported again") {
   if (!is_installed("zstd")) SKIP("zstd is not installed");
   TemporaryFolder folder;
   Recording recording(folder.path() / "t.jsonl.zst", short_ones());
@@ -248,7 +248,7 @@ TEST_CASE("What is older than the time goes; who runs since then is told of agai
   recorder.end({});
 }
 
-TEST_CASE("Memory that is short shortens the time, and that is told") {
+TEST_CASE("Memory that is short shortens the time, and that is reported") {
   if (!is_installed("zstd")) SKIP("zstd is not installed");
   TemporaryFolder folder;
   FlightRecorder::Options options;
@@ -270,7 +270,7 @@ TEST_CASE("Memory that is short shortens the time, and that is told") {
   recorder.end({});
 }
 
-TEST_CASE("Those who ask while a dump is written get one dump together") {
+TEST_CASE("Requests while a dump is written get one dump together") {
   TemporaryFolder folder;
   Recording recording(folder.path() / "t.jsonl.zst");
   FlightRecorder& recorder = *recording.recorder;
@@ -284,7 +284,7 @@ TEST_CASE("Those who ask while a dump is written get one dump together") {
   CHECK(recording.dumps.size() == 2);
 }
 
-TEST_CASE("A dump that was asked for is written though the end comes first") {
+TEST_CASE("A dump that was requested is written though the end comes first") {
   if (!is_installed("zstd")) SKIP("zstd is not installed");
   TemporaryFolder folder;
   Recording recording(folder.path() / "t.jsonl.zst");
@@ -385,9 +385,9 @@ TEST_CASE("A dump that the disk has no room for is not left half written") {
   rlimit small{4096, before.rlim_max};
   ::setrlimit(RLIMIT_FSIZE, &small);
   recorder.write_soon();
-  bool told = recording.flush_until(1);
+  bool reported = recording.flush_until(1);
   ::setrlimit(RLIMIT_FSIZE, &before);
-  REQUIRE(told);
+  REQUIRE(reported);
   REQUIRE(recording.errors.size() == 1);
   CHECK(recording.errors[0].message.find("File too large") != std::string::npos);
   CHECK(fs::is_empty(folder.path()));

@@ -33,7 +33,7 @@ Process started() {
 
 }  // namespace
 
-TEST_CASE("What happens is shown with who did it") {
+TEST_CASE("What happens is shown with its process") {
   Watching w;
   w.sink.process(started());
   CHECK(w.take() == "    0.001500  python/42               is traced: python ?[2Jserve.py\n");

@@ -288,10 +288,10 @@ TEST_CASE("Memory is followed while a program runs as `memory` follows it in the
   analyze::Memory memory(parser.names());
   analyze::each_line(parser, file_text(path),
                      [&](const analyze::Line& line) { memory.line(line); });
-  MemoryByKind told = stats.memory.figures();
+  MemoryByKind figures = stats.memory.figures();
   for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++) {
     CAPTURE(seed, mode, MEMORY_KIND_NAMES[kind]);
-    CHECK(told[kind].allocations > 10);
-    CHECK(all_of(told[kind]) == all_of(memory.all().kinds[kind]));
+    CHECK(figures[kind].allocations > 10);
+    CHECK(all_of(figures[kind]) == all_of(memory.all().kinds[kind]));
   }
 }

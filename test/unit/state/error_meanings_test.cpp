@@ -12,23 +12,23 @@ FailedCalls calls_failed(std::uint64_t count, std::string_view function, std::st
 
 }  // namespace
 
-TEST_CASE("Failures that are usual are told in a sentence for each reason") {
-  auto told = usual_failures({calls_failed(16, "cuLibraryUnload", "CUDA_ERROR_DEINITIALIZED"),
-                              calls_failed(9, "cuMemAlloc", "CUDA_ERROR_OUT_OF_MEMORY"),
-                              calls_failed(2, "cuGetProcAddress", "CUDA_ERROR_NOT_FOUND"),
-                              calls_failed(1, "cuModuleGetFunction", "CUDA_ERROR_NOT_FOUND"),
-                              calls_failed(3, "cuModuleUnload", "CUDA_ERROR_DEINITIALIZED")});
-  REQUIRE(told.size() == 2);
-  CHECK(told[0] ==
+TEST_CASE("Failures that are usual are reported in a sentence for each reason") {
+  auto sentences = usual_failures({calls_failed(16, "cuLibraryUnload", "CUDA_ERROR_DEINITIALIZED"),
+                                   calls_failed(9, "cuMemAlloc", "CUDA_ERROR_OUT_OF_MEMORY"),
+                                   calls_failed(2, "cuGetProcAddress", "CUDA_ERROR_NOT_FOUND"),
+                                   calls_failed(1, "cuModuleGetFunction", "CUDA_ERROR_NOT_FOUND"),
+                                   calls_failed(3, "cuModuleUnload", "CUDA_ERROR_DEINITIALIZED")});
+  REQUIRE(sentences.size() == 2);
+  CHECK(sentences[0] ==
         "16 cuLibraryUnload and 3 cuModuleUnload failed with CUDA_ERROR_DEINITIALIZED. This is "
         "expected: they were called at exit, after the driver had shut down.");
-  CHECK(told[1] ==
+  CHECK(sentences[1] ==
         "2 cuGetProcAddress failed with CUDA_ERROR_NOT_FOUND. This is expected: programs ask for "
         "functions that a driver does not have.");
   CHECK(usual_failures({calls_failed(9, "cuMemAlloc", "CUDA_ERROR_OUT_OF_MEMORY")}).empty());
 }
 
-TEST_CASE("Of many functions that fail alike, the first few are named") {
+TEST_CASE("If many functions fail alike, the first few are named") {
   std::vector<FailedCalls> all;
   for (const char* name : {"a", "b", "c", "d", "e"})
     all.push_back(calls_failed(1000, name, "CUDA_ERROR_DEINITIALIZED"));

@@ -59,7 +59,7 @@ TEST_CASE("What was not read is not known") {
   CHECK_FALSE(figures.energy());  // one reading
 }
 
-TEST_CASE("A counter that goes back tells no energy, even if it has risen since") {
+TEST_CASE("A counter that goes back gives no energy, even if it has risen since") {
   GpuFigures figures;
   for (double joules : {1000.0, 2000.0, 5.0, 9000.0})
     figures.add(energy_at(static_cast<std::uint64_t>(joules), joules));
@@ -77,7 +77,7 @@ TEST_CASE("A trace may name any number of GPUs") {
   CHECK(figures.gpus().size() == 256);
 }
 
-TEST_CASE("A table tells the figures of each GPU, and what is not known") {
+TEST_CASE("A table shows the figures of each GPU, and what is not known") {
   GpusFigures figures;
   Page nothing({.width = 100});
   add_gpus(nothing, figures, 16);
@@ -121,7 +121,7 @@ GpuSample had_by(std::uint32_t device, GpuResidents residents) {
 }  // namespace
 
 TEST_CASE(
-    "A table tells who had a GPU, for how long nobody did, and for how long it is not known") {
+    "A table shows which processes had a GPU, for how long none did, and how long is not known") {
   GpusFigures figures;
   figures.add(GpuSample{});
   CHECK(residence_page(figures).empty());
@@ -141,7 +141,7 @@ TEST_CASE(
   CHECK_THAT(text, Catch::Matchers::ContainsSubstring("GPU 0: 42 python"));
   CHECK_THAT(text, Catch::Matchers::ContainsSubstring("GPU 1: 42 python"));
   CHECK(text.find("GPU 2") == std::string::npos);
-  CHECK(figures.gpus().at(1).residence.nobody() == 0);
+  CHECK(figures.gpus().at(1).residence.no_process() == 0);
 }
 
 TEST_CASE("A trace may name any number of processes that had a GPU") {

@@ -43,8 +43,8 @@ struct CaptureSink : Sink {
     if (work.kernel) gpu_operations.back().kernel = &own_kernels.emplace_back(*work.kernel);
   }
   void gpu_times(const GpuTimes& times) override { gpu_times_of.push_back(times); }
-  void tallied(std::span<const Tally> told) override {
-    tallies.emplace_back(told.begin(), told.end());
+  void tallied(std::span<const Tally> sums) override {
+    tallies.emplace_back(sums.begin(), sums.end());
   }
   void process(const Process& process) override { processes.push_back(process); }
   void library(const Library& library) override { libraries.push_back(library); }

@@ -42,7 +42,7 @@ struct Drawn {
 constexpr Timeline::Window ALL;
 
 struct Analyzed {
-  // Of a window, unless it is to choose one.
+  // With this window, unless it is to choose one.
   explicit Analyzed(const Drawn& trace, std::uint64_t duration,
                     std::optional<Timeline::Window> window = ALL)
       : timeline(parser.names(), window) {

@@ -12,7 +12,7 @@
 
 namespace cudabpf::analyze {
 
-// Writes down what it is told, one line each.
+// Writes down each thing that is drawn, in a line.
 class Notes : public TrackWriter {
  public:
   explicit Notes(const Names& names) : names_(names) {}
@@ -51,17 +51,17 @@ class Notes : public TrackWriter {
   }
   void note(const Track& track, std::uint64_t ts, std::string_view name,
             const Facts& facts) override {
-    std::string told;
-    for (const auto& [fact, what] : facts) told += fmt::format(", {} {}", fact, what);
-    add("{}: {} at {}{}", track.name, name, ts, told);
+    std::string text;
+    for (const auto& [fact, what] : facts) text += fmt::format(", {} {}", fact, what);
+    add("{}: {} at {}{}", track.name, name, ts, text);
   }
   void span(const Track& track, const TimeSpan& when, std::string_view name,
             const Facts& facts) override {
-    std::string told;
+    std::string text;
     for (const auto& [fact, what] : facts)
-      if (!what.empty()) told += fmt::format(", {} {}", fact, what);
+      if (!what.empty()) text += fmt::format(", {} {}", fact, what);
     spans.push_back(
-        fmt::format("{} {} from {} to {}{}", track.id, name, when.begin, when.end, told));
+        fmt::format("{} {} from {} to {}{}", track.id, name, when.begin, when.end, text));
   }
   void finish(const TraceFacts&) override { add("the end"); }
 

@@ -1,7 +1,7 @@
 // A test that makes very many of something makes fewer where each takes very long.
 #pragma once
 
-// By how much fewer: AddressSanitizer makes each step ten to thirty times as slow.
+// The factor: AddressSanitizer makes each step ten to thirty times as slow.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define CUDABPF_FEWER 10

@@ -1,4 +1,4 @@
-// Writes to the shared memory as the library inside a process does, and whatever it never would.
+// Writes to shared memory as the library inside a process does, and what it never would.
 #pragma once
 
 #include <sys/mman.h>
@@ -14,7 +14,7 @@
 
 namespace cudabpf {
 
-// The shared memory as the process has it, who may write anything.
+// Shared memory as the process has it, which may write anything.
 class Inside {
  public:
   explicit Inside(std::uint64_t ring_size = CI_RING_SIZE)
@@ -42,7 +42,7 @@ class Inside {
   void put_slot(std::uint64_t at, abi::ci_slot slot, std::size_t number = 0) {
     std::memcpy(data(number) + at % ring_size_, &slot, sizeof(slot));
   }
-  // As the library does it, without looking for shared memory.
+  // As the library does it, without checking that there is room.
   void write(std::uint64_t ts, std::uint32_t size = sizeof(abi::cb_head), std::size_t number = 0) {
     abi::ci_ring& to = ring(number);
     std::uint64_t at = to.head % ring_size_, needed = sizeof(abi::ci_slot) + (size + 7) / 8 * 8;

@@ -39,16 +39,16 @@ class SampleProgram {
   void wait(std::uint64_t ns = 10, std::string_view stream = "0x0") {
     call("sync", "stream", "cuStreamSynchronize", ns, fmt::format(R"(,"stream":"{}")", stream));
   }
-  // A graph of so many kernels of that name.
+  // A graph of this many kernels of that name.
   void graph_content(int number, int kernels, std::string_view kernel) {
     line(fmt::format(
         R"({{"type":"graph","op":"content","ts":{},"pid":{},"graph":{},"nodes":{},"kernels":{},"content":[{{"op":"kernel","kernel":"{}","count":{}}}]}})",
         now, pid, number, kernels, kernels, kernel, kernels));
   }
-  // `told`: which graph, or why that is not known.
-  void launch_graph(std::string_view told, std::uint64_t ns = 10) {
+  // `content`: which graph, or why that is not known.
+  void launch_graph(std::string_view content, std::uint64_t ns = 10) {
     call("graph", "launch", "cuGraphLaunch", ns,
-         fmt::format(R"(,"stream":"0x0","async":true,{})", told));
+         fmt::format(R"(,"stream":"0x0","async":true,{})", content));
   }
   void load_code(std::uint64_t ns) { call("module", "load", "cuLibraryLoadData", ns); }
   void to_device(std::uint64_t size, std::uint64_t ns) {

@@ -169,10 +169,10 @@ inline RecordBytes interrupted(const Head& head, std::uint16_t op, std::uint64_t
 inline RecordBytes xid(const Head& head, std::uint32_t number, std::string_view device,
                        std::string_view message) {
   RecordBytes record = with_head(head, cudabpf::abi::CB_XID, sizeof(cudabpf::abi::cb_xid));
-  auto& told = record.as<cudabpf::abi::cb_xid>();
-  told.number = number;
-  std::copy(device.begin(), device.end(), told.device);
-  std::copy(message.begin(), message.end(), told.message);
+  auto& body = record.as<cudabpf::abi::cb_xid>();
+  body.number = number;
+  std::copy(device.begin(), device.end(), body.device);
+  std::copy(message.begin(), message.end(), body.message);
   return record;
 }
 

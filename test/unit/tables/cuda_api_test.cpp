@@ -255,7 +255,7 @@ TEST_CASE("Functions whose arguments concern later calls are not merely counted"
   }
 }
 
-TEST_CASE("Only of copies whose size is one argument the bytes are counted") {
+TEST_CASE("Bytes are counted only for copies whose size is one argument") {
   auto size_of = [](std::string_view symbol) {
     abi::cb_plan plan = plan_for(function(symbol), 1).plan;
     unsigned word = plan.size_arg;
@@ -366,7 +366,7 @@ TEST_CASE("A function that is not known shows its raw arguments") {
   CHECK_FALSE(unknown.entry_is_enough());
 }
 
-TEST_CASE("An entry is enough where the return tells nothing that is asked for") {
+TEST_CASE("An entry is enough where the return adds nothing that is wanted") {
   for (auto symbol : {"cuLaunchKernel", "cuLaunchKernelEx_ptsz", "cuMemcpyAsync",
                       "cuMemcpyHtoDAsync_v2", "cuMemsetD8Async", "cuGraphLaunch"})
     CHECK(function(symbol).entry_is_enough());

@@ -249,7 +249,7 @@ TEST_CASE("The stack pointer is put back only from where a function can have bro
   check_refused({0x6a, 0x01, 0x90, 0x90, 0x90, 0x90}, Refusal::first_not_repeatable);  // push $1
 }
 
-TEST_CASE("A copy has so many bytes at most") {
+TEST_CASE("A copy has a limited size") {
   // A nop of 15 bytes; je, four bytes longer in the copy; nop; movabs $0,%rcx: 32 bytes
   Code fits = {0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0,
                0,    0x74, 0x40, 0x90, 0x48, 0xb9, 0,    0,    0,    0,    0, 0, 0, 0};
@@ -279,7 +279,7 @@ TEST_CASE("A branch to where the jump will be is seen") {
   check_place({0x55, 0x48, 0x89, 0xe5, 0xff, 0xcf, 0xeb, 0xf8}, {1, 6, 0, 8});  // to the entry
 }
 
-// Where the store begins for a first instruction of so many bytes; 0: nowhere.
+// Where the store begins for a first instruction of this many bytes; 0: nowhere.
 int stored_for(std::uint64_t at, int kept) {
   std::vector<std::byte> code(detour::CODE, std::byte{NOP});
   constexpr auto PREFIX = std::byte{0x66};

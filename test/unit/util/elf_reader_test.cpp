@@ -61,7 +61,7 @@ static void sandbox_must_hold_it() {
   if (!sandbox::CONFINES) SKIP("a sanitizer's runtime does not live in the sandbox");
 }
 
-TEST_CASE("A reader says of a library what is to be said") {
+TEST_CASE("A reader returns what is wanted of a library") {
   sandbox_must_hold_it();
   auto reader = elf::Reader::start();
   REQUIRE(reader);

@@ -168,7 +168,7 @@ TEST_CASE("A file is read, and what cannot be is refused") {
   REQUIRE(library);
   CHECK(names(library->functions("cu")) == Names{"cuInit", "cuMemAlloc_v2"});
   CHECK(library->code(library->functions("cu")[0]).size() == 16);
-  // Anybody may cut the file short: what was read stays, the rest cannot be read.
+  // The file may be cut short: what was read stays, the rest cannot be read.
   fs::resize_file(path, 0);
   CHECK(names(library->functions("cu")) == Names{"cuInit", "cuMemAlloc_v2"});
   Result<elf::Image> cut = elf::Image::parse(elf::bytes_of_file(file.get(), fixture.bytes.size()));

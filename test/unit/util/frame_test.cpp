@@ -9,7 +9,7 @@ using namespace cudabpf;
 
 namespace {
 
-// A terminal that understands what difference() writes, and nothing else. To be told apart, each
+// A terminal that understands what difference() writes, and nothing else. To be distinct, each
 // cell is the text in it.
 class Screenful {
  public:

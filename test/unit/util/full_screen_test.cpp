@@ -93,7 +93,7 @@ TEST_CASE("a terminal is taken, and given back at the end") {
     ::tcgetattr(fd, &modes);
     bool keys_come = !(modes.c_lflag & (ICANON | ECHO)), signals_stay = modes.c_lflag & ISIG;
     screen.write(keys_come && signals_stay && screen.is_in_foreground() ? "good" : "bad");
-    screen.take();  // again: after somebody else had it
+    screen.take();  // again: after another program had it
   });
   CHECK(left.status == 0);
   check_given_back(left);

@@ -96,7 +96,7 @@ TEST_CASE("Names are demangled as the C++ library demangles them") {
            "align8x"
            "xEEvNT_6ParamsE",
            "_Z3fooIZ3barIiEvT_EUlvE_EvS1_",
-           // What was kept in one function's scope is told again in another's.
+           // What was kept in one function's scope is encoded again in another's.
            "_ZN4llvm25ComputeMappedEditDistanceIcZNS_19ComputeEditDistanceIcEEjNS_8ArrayRefIT_EES4_"
            "bjEUlRKcE_EEjS4_S4_T0_bj",
            // PyTorch's randint().
@@ -175,7 +175,7 @@ TEST_CASE("What is no name, or more than the reader knows, gives nothing") {
            "_ZN1AC",
            "_ZN1ACx",
            "_ZNC1Ev",
-           // What a conversion's template arguments are is told after its type, which uses them.
+           // A conversion's template arguments come after its type, which uses them.
            "_ZN1AIfEcvSt4pairIT_iEIiEEv",
        }) {
     CAPTURE(mangled);

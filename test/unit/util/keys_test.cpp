@@ -11,7 +11,7 @@ Keys keys_of(std::string_view bytes) { return KeyReader().read(bytes); }
 
 }  // namespace
 
-TEST_CASE("keys are told by what terminals send for them") {
+TEST_CASE("keys are recognised by what terminals send for them") {
   CHECK(keys_of("aZ<\\ ") == Keys{{Key::Code::character, 'a'},
                                   {Key::Code::character, 'Z'},
                                   {Key::Code::character, '<'},
@@ -39,7 +39,7 @@ TEST_CASE("keys are told by what terminals send for them") {
                                             {Key::Code::control, 'l'}});
 }
 
-TEST_CASE("function keys are told as xterm, rxvt and the console send them") {
+TEST_CASE("function keys are recognised as xterm, rxvt and the console send them") {
   constexpr std::string_view XTERM[] = {"\033OP",   "\033OQ",   "\033OR",   "\033OS",   "\033[15~",
                                         "\033[17~", "\033[18~", "\033[19~", "\033[20~", "\033[21~"};
   for (char32_t number = 1; number <= 10; number++)
@@ -56,7 +56,7 @@ TEST_CASE("Escape before a plain key is two keys") {
   CHECK(keys_of("\033\r") == Keys{{Key::Code::escape}, {Key::Code::enter}});
 }
 
-TEST_CASE("Escape alone is told once nothing follows") {
+TEST_CASE("Escape alone is reported once nothing follows") {
   KeyReader reader;
   CHECK(reader.read("\033").empty());
   CHECK(reader.is_waiting());

@@ -112,7 +112,7 @@ TEST_CASE("A terminal of any width is drawn upon") {
   }
 }
 
-TEST_CASE("Nobody waits for a terminal that is stopped, and what it missed is counted") {
+TEST_CASE("A terminal that is stopped is not waited for, and what it missed is counted") {
   PseudoTerminal terminal;
   if (terminal.fd() < 0) SKIP("no pseudo-terminal can be made");
   Variable columns("COLUMNS", nullptr);
@@ -164,7 +164,7 @@ TEST_CASE("The end waits for a stopped terminal until a signal comes") {
   int left = ::dup(terminal.fd());  // for the writer that is not waited for
   CHECK(took([&] { Screen(left, hurry.get()).show("never seen\n"); }) < std::chrono::seconds(2));
   ::tcflow(terminal.fd(), TCOON);
-  // A busy machine may be slow now and then, but not each time.
+  // A busy machine may be slow now and then, but not every time.
   auto fastest = std::chrono::steady_clock::duration::max();
   for (int i = 0; i < 5; i++)
     fastest =
@@ -172,7 +172,8 @@ TEST_CASE("The end waits for a stopped terminal until a signal comes") {
   CHECK(fastest < std::chrono::milliseconds(400));
 }
 
-TEST_CASE("Nothing is drawn where there is no terminal, and a full or closed one holds nobody up") {
+TEST_CASE(
+    "Nothing is drawn where there is no terminal, and a full or closed one holds nothing up") {
   int fds[2];
   REQUIRE(::pipe2(fds, O_CLOEXEC | O_NONBLOCK) == 0);
   Fd reader(fds[0]), writer(fds[1]);
@@ -201,17 +202,17 @@ TEST_CASE("Messages that come while another draws are kept, and written afterwar
   Variable columns("COLUMNS", nullptr);
   Screen screen(terminal.fd());
   log::warning("before");
-  std::string told;
-  screen.hold([&](std::string_view lines) { told += lines; });
+  std::string shown;
+  screen.hold([&](std::string_view lines) { shown += lines; });
   CHECK(terminal.drawn() == "cudabpf: warning: before\r\n");
   log::warning("meanwhile");
   screen.show("another line\n");
   wait_ms(50);
   CHECK(terminal.drawn().empty());
-  CHECK(told == "cudabpf: warning: meanwhile\nanother line\n");
+  CHECK(shown == "cudabpf: warning: meanwhile\nanother line\n");
   screen.release();
   log::warning("afterwards");
   CHECK(drawn_to(terminal, "afterwards\r\n") ==
         "cudabpf: warning: meanwhile\r\nanother line\r\ncudabpf: warning: afterwards\r\n");
-  CHECK(told == "cudabpf: warning: meanwhile\nanother line\n");
+  CHECK(shown == "cudabpf: warning: meanwhile\nanother line\n");
 }

@@ -46,7 +46,7 @@ TEST_CASE("A narrow page has fewer columns, and names of a readable length") {
   CHECK(narrow.find("kept") != std::string::npos);
 }
 
-TEST_CASE("Of a long name its beginning and its end stay, or its template arguments") {
+TEST_CASE("A long name keeps its beginning and its end, or its template arguments") {
   auto cut = [](const std::string& name) {
     Table table("t", {{"", 0, true}});
     table.row(name, {std::string(50, 'x')});
@@ -88,7 +88,7 @@ TEST_CASE("What is too much for a table is one row") {
   CHECK(rows(3) == "t    count\n  a      5\n  b      4\n  c      3\n  d      2\n");
 }
 
-TEST_CASE("Columns that had no room are told, once") {
+TEST_CASE("Columns that had no room are named, once") {
   Page page = page_of(80);
   for (int i = 0; i < 2; i++) {
     Table table("t", {{"kept"}, {"gone", 1}, {"empty", 2}});
@@ -97,14 +97,14 @@ TEST_CASE("Columns that had no room are told, once") {
   }
   page.take();
   page.say_left_out();
-  std::string told = page.take();
-  CHECK(told.find("hidden columns: gone (") != std::string::npos);
-  CHECK(told.find("empty") == std::string::npos);
+  std::string text = page.take();
+  CHECK(text.find("hidden columns: gone (") != std::string::npos);
+  CHECK(text.find("empty") == std::string::npos);
   page.say_left_out();
   CHECK(page.take().empty());
 }
 
-TEST_CASE("Text of anybody's length leaves a table as wide as the page; figures are never cut") {
+TEST_CASE("Text of any length leaves a table as wide as the page; figures are never cut") {
   Table table("t", {{"n"}, {"error", 0, true}, {"spare", 1, true}, {"by", 0, true}});
   table.row(std::string(5000, 'a'),
             {std::string(12, '1'), std::string(5000, 'b'), "x", "東東東東東東東"});

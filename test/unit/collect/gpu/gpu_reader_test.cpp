@@ -30,7 +30,7 @@ struct Reading {
 
 }  // namespace
 
-TEST_CASE("A GPU is read as NVML tells: activity by GPM, power at this instant") {
+TEST_CASE("A GPU is read as NVML reports: activity by GPM, power at this instant") {
   Reading reading;
   auto reader = reading.open();
   const SampledGpu& gpu = reader->gpu();
@@ -81,7 +81,7 @@ TEST_CASE("A GPU is read as NVML tells: activity by GPM, power at this instant")
   CHECK(script.gpm_samples == 0);
 }
 
-TEST_CASE("What the GPU or its driver does not tell is said, not asked again, and no failure") {
+TEST_CASE("What the GPU or its driver does not report is listed, not read again, and no failure") {
   Reading reading({.gpm = false,
                    .results = {{"instant", Return::not_supported},
                                {"energy", Return::not_supported},
@@ -118,7 +118,7 @@ TEST_CASE("What the GPU or its driver does not tell is said, not asked again, an
   CHECK(script.gpm_samples == 0);
 }
 
-TEST_CASE("A GPU that tells nothing at all is sampled without harm") {
+TEST_CASE("A GPU that reports nothing at all is sampled without harm") {
   script = {};
   nvml::Functions none;
   none.handle = scripted_nvml().handle;
@@ -185,7 +185,7 @@ TEST_CASE("NVML's list of processes is not believed beyond the room that it had"
   CHECK_FALSE(sample.processes->front().memory);
 }
 
-TEST_CASE("A GPU that is lost is said once, and not read again") {
+TEST_CASE("A GPU that is lost is reported once, and not read again") {
   Reading reading;
   auto reader = reading.open();
   reader->read(0, ALL);

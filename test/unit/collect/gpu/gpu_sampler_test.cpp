@@ -19,8 +19,8 @@ using nvml::Return;
 
 namespace {
 
-// What a sampler has told so far.
-class Told {
+// What a sampler has reported so far.
+class Reported {
  public:
   void add(News news) {
     std::lock_guard lock(mutex_);
@@ -56,7 +56,7 @@ std::string why_not(NvmlScript as) {
 TEST_CASE("All GPUs are sampled until the sampler is stopped, and then once more") {
   script = {.gpus = 2};
   std::uint64_t begin = now_ns(CLOCK_MONOTONIC);
-  Told told;
+  Reported reported;
   {
     GpuSampler sampler(load, 20 * MS);
     const Sampling& sampling = sampler.sampling();
@@ -65,13 +65,13 @@ TEST_CASE("All GPUs are sampled until the sampler is stopped, and then once more
     CHECK(sampling.slow_ns == 1000 * MS);
     REQUIRE(sampling.gpus.size() == 2);
     CHECK(sampling.gpus[1].device == 1);
-    sampler.start(begin, [&](News news) { told.add(std::move(news)); });
-    told.await(24);
+    sampler.start(begin, [&](News news) { reported.add(std::move(news)); });
+    reported.await(24);
     sampler.stop();
   }
   CHECK(script.running == 0);
   CHECK(script.gpm_samples == 0);
-  const std::vector<GpuSample>& samples = told.all().gpu_samples;
+  const std::vector<GpuSample>& samples = reported.all().gpu_samples;
   std::uint64_t last_ts = 0, last_activity = samples.front().ts;
   for (std::size_t i = 0; i < samples.size(); i++) {
     const GpuSample& sample = samples[i];
@@ -89,7 +89,7 @@ TEST_CASE("All GPUs are sampled until the sampler is stopped, and then once more
     last_activity = sample.ts;
   }
   CHECK(last_activity > samples.front().ts);
-  CHECK(told.all().losses.empty());
+  CHECK(reported.all().losses.empty());
 }
 
 TEST_CASE("Without a period, more GPUs are sampled less often, at the same cost") {
@@ -107,7 +107,7 @@ TEST_CASE("Where NVML or a GPU is missing nothing is sampled, and it is said why
   script = {};
   GpuSampler none(load_none, {});
   CHECK(none.sampling().why_not == "libnvidia-ml.so.1: no such file");
-  none.start(0, [](News) { FAIL("there is nothing to tell"); });
+  none.start(0, [](News) { FAIL("there is nothing to report"); });
   none.stop();
   CHECK(why_not({.gpus = 0}) == "NVML shows no GPU");
   CHECK(why_not({.init = Return::driver_not_loaded}) == "no NVIDIA driver is loaded");
@@ -118,18 +118,18 @@ TEST_CASE("Where NVML or a GPU is missing nothing is sampled, and it is said why
   CHECK(script.running == 0);
 }
 
-TEST_CASE("Failed readings are told as losses, and a lost GPU ends its samples") {
+TEST_CASE("Failed readings are reported as losses, and a lost GPU ends its samples") {
   script = {};
-  Told told;
+  Reported reported;
   GpuSampler sampler(load, 20 * MS);
-  sampler.start(now_ns(CLOCK_MONOTONIC), [&](News news) { told.add(std::move(news)); });
-  told.await(1);
+  sampler.start(now_ns(CLOCK_MONOTONIC), [&](News news) { reported.add(std::move(news)); });
+  reported.await(1);
   script.results["throttle"] = Return::gpu_is_lost;
   sampler.stop();
-  REQUIRE(told.all().losses.size() == 1);
-  CHECK(told.all().losses[0].reason == Loss::gpu_sample);
-  CHECK(told.all().losses[0].count == 1);
-  CHECK(told.all().losses[0].detail == "GPU 0 is lost");
+  REQUIRE(reported.all().losses.size() == 1);
+  CHECK(reported.all().losses[0].reason == Loss::gpu_sample);
+  CHECK(reported.all().losses[0].count == 1);
+  CHECK(reported.all().losses[0].detail == "GPU 0 is lost");
 }
 
 TEST_CASE("A sampler that never starts ends all the same") {
@@ -138,7 +138,9 @@ TEST_CASE("A sampler that never starts ends all the same") {
   CHECK(script.running == 0);
 }
 
-TEST_CASE("Samples say who had the GPU, until the driver refuses to, which is told once") {
+TEST_CASE(
+    "Samples say which processes had the GPU, until the driver refuses to, which is reported "
+    "once") {
   if (!privileges::effective().has(CAP_SYS_ADMIN)) SKIP("this takes CAP_SYS_ADMIN");
   script = {};
   auto switches = SwitchReader::open(scripted_rm({}), {"580.159.04", true});
@@ -146,18 +148,18 @@ TEST_CASE("Samples say who had the GPU, until the driver refuses to, which is to
   ScriptedRing ring;
   auto pid = static_cast<std::uint32_t>(getpid());  // one that runs
   ring.record(rm_script.gpu_now(), rm::CONTEXT_STARTS, pid);
-  Told told;
+  Reported reported;
   {
     GpuSampler sampler(load, 250 * MS, std::move(*switches));
     CHECK(sampler.sampling().switches);
-    sampler.start(now_ns(CLOCK_MONOTONIC), [&](News news) { told.add(std::move(news)); });
-    told.await(2);
+    sampler.start(now_ns(CLOCK_MONOTONIC), [&](News news) { reported.add(std::move(news)); });
+    reported.await(2);
     rm_refuses = true;
-    told.await(4);
+    reported.await(4);
     sampler.stop();
   }
   CHECK(rm_script.asked[rm::Control::flush] >= 5);  // between samples, too
-  const std::vector<GpuSample>& samples = told.all().gpu_samples;
+  const std::vector<GpuSample>& samples = reported.all().gpu_samples;
   CHECK_FALSE(samples.front().residents);  // it began before the trace
   REQUIRE(samples[1].residents);
   const GpuResidents& residents = *samples[1].residents;
@@ -167,9 +169,9 @@ TEST_CASE("Samples say who had the GPU, until the driver refuses to, which is to
   CHECK(residents.unknown_ns == 0);
   CHECK(residents.to < samples[1].ts);
   CHECK_FALSE(samples.back().residents);
-  REQUIRE(told.all().losses.size() == 1);
-  CHECK(told.all().losses[0].reason == Loss::gpu_switches);
-  CHECK_FALSE(told.all().losses[0].count);
-  CHECK(told.all().losses[0].detail == "asking for what was recorded failed (NV status 0x1b)");
+  REQUIRE(reported.all().losses.size() == 1);
+  CHECK(reported.all().losses[0].reason == Loss::gpu_switches);
+  CHECK_FALSE(reported.all().losses[0].count);
+  CHECK(reported.all().losses[0].detail == "asking for what was recorded failed (NV status 0x1b)");
   CHECK(rm_script.clients == 0);
 }

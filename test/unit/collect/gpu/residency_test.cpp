@@ -34,7 +34,7 @@ class Records {
 
 }  // namespace
 
-TEST_CASE("Who had the GPU, window by window") {
+TEST_CASE("Which processes had the GPU, window by window") {
   Records records(100);
   records.start(150, 7);
   records.end(250, 7);
@@ -66,7 +66,7 @@ TEST_CASE("A process may have the GPU in several contexts, one after the other")
   CHECK(window.unknown_ns == 10);
 }
 
-TEST_CASE("Without a record nobody is known to have the GPU") {
+TEST_CASE("Without a record no process is known to have the GPU") {
   Records records;
   CHECK(records.until(50).unknown_ns == 50);
   CHECK(records.until(80).unknown_ns == 30);
@@ -144,7 +144,8 @@ TEST_CASE("A time before that of the record before") {
   CHECK(window.unknown_ns == 10 + 30);
 }
 
-TEST_CASE("A record that comes after its time was told says who has the GPU from now on") {
+TEST_CASE(
+    "A record that comes after its time was reported says which process has the GPU from now on") {
   Records records;
   CHECK(records.until(100).unknown_ns == 100);
   records.start(90, 7);
@@ -161,11 +162,11 @@ TEST_CASE("A time that has not come yet, or cannot come") {
   records.start(~std::uint64_t{0}, 8);
   records.start(300 + Residency::LATEST_NS + 1, 8);
   CHECK(records.until(300).unknown_ns == 50);
-  records.start(310, 9);  // they hold up nobody
+  records.start(310, 9);  // they hold up no others
   CHECK(records.until(320).by_pid == ByPid{{9, 10}});
 }
 
-TEST_CASE("Records that do not say who has the whole GPU") {
+TEST_CASE("Records that do not say which process has the whole GPU") {
   Records records;
   records.start(10, 7);
   records.add(20, Kind::other, 7);

@@ -1,4 +1,4 @@
-// NVML as a test wants it: functions that tell what `script` says, and count how often they are
+// NVML as a test wants it: functions that report what `script` says, and count how often they are
 // asked.
 #pragma once
 
@@ -31,7 +31,7 @@ struct NvmlScript {
   int running = 0;      // init less shutdown
 };
 
-inline NvmlScript script;  // what all GPUs tell
+inline NvmlScript script;  // what all GPUs report
 
 inline cudabpf::nvml::Return asked(const char* what) {
   script.asked[what]++;

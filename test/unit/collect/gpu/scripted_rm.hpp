@@ -144,9 +144,9 @@ class ScriptedRing {
   void write(const cudabpf::rm::Record& record) {
     put_in(records_, header.put * sizeof(record), record);
     header.put = (header.put + 1) % 16384;
-    tell();
+    publish();
   }
-  void tell() { put_in(header_, 0, header); }
+  void publish() { put_in(header_, 0, header); }
 
   cudabpf::rm::RingHeader header{};
 

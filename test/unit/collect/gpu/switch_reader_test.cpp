@@ -80,7 +80,7 @@ TEST_CASE("The resource manager's numbers are those of the driver's tables") {
   CHECK(control(rm::Control::flush) == "NV_EVENT_BUFFER_CTRL_CMD_FLUSH");
 }
 
-TEST_CASE("Who has a GPU is read from the ring, in the trace's clock") {
+TEST_CASE("Which process has a GPU is read from the ring, in the trace's clock") {
   need_root();
   auto reader = open_scripted({.cards = 2});
   CHECK_FALSE(reader->take("00000000:AF:00.0"));
@@ -96,9 +96,9 @@ TEST_CASE("Who has a GPU is read from the ring, in the trace's clock") {
   CHECK(rm_script.asked[rm::Control::flush] == 1);
   CHECK(rm_script.updated_get == 4);
   std::uint64_t now = now_ns(CLOCK_MONOTONIC);
-  auto told = reader->take("00000000:3C:00.0");
-  REQUIRE(told);
-  const GpuResidents residents = told->residents;
+  auto taken = reader->take("00000000:3C:00.0");
+  REQUIRE(taken);
+  const GpuResidents residents = taken->residents;
   REQUIRE(residents.processes.size() == 2);
   CHECK(residents.processes[0].pid == 0);
   CHECK(residents.processes[0].ns == MS);
@@ -108,12 +108,12 @@ TEST_CASE("Who has a GPU is read from the ring, in the trace's clock") {
   CHECK(residents.unknown_ns < SOON);  // between the opening and the first record
   CHECK(residents.to < now - MS);      // what is newer may not be recorded yet
   CHECK(residents.to > now - SOON);
-  CHECK(told->missing == 0);
+  CHECK(taken->missing == 0);
   REQUIRE(reader->follow(true));
-  told = reader->take("00000000:3C:00.0");
-  CHECK(told->residents.from == residents.to);
-  CHECK(told->residents.processes.empty());
-  CHECK(told->residents.unknown_ns == 0);
+  taken = reader->take("00000000:3C:00.0");
+  CHECK(taken->residents.from == residents.to);
+  CHECK(taken->residents.processes.empty());
+  CHECK(taken->residents.unknown_ns == 0);
   reader.reset();
   CHECK(rm_script.clients == 0);
 }
@@ -134,13 +134,13 @@ TEST_CASE("The ring wraps around, and what the driver dropped is counted") {
   CHECK(rm_script.updated_get == ring.header.put);
   std::this_thread::sleep_for(std::chrono::milliseconds(3));
   ring.header.dropped = 9;
-  ring.tell();
+  ring.publish();
   REQUIRE(reader->follow(true));
-  auto told = reader->take(BUS_ID);
-  REQUIRE(told);
-  CHECK(told->missing == 9);
-  REQUIRE(told->residents.processes.size() == 1);
-  CHECK(told->residents.processes[0].ns == 4 * 5000 * 5);
+  auto taken = reader->take(BUS_ID);
+  REQUIRE(taken);
+  CHECK(taken->missing == 9);
+  REQUIRE(taken->residents.processes.size() == 1);
+  CHECK(taken->residents.processes[0].ns == 4 * 5000 * 5);
 }
 
 TEST_CASE("Where switches cannot be recorded it is said at which step") {
@@ -163,7 +163,7 @@ TEST_CASE("Where switches cannot be recorded it is said at which step") {
         "reading the GPU's clock failed (the driver has other clocks)");
 }
 
-TEST_CASE("GPUs without a device of their own here are let be") {
+TEST_CASE("GPUs without a device of their own here are left alone") {
   need_root();
   auto reader = open_scripted({.missing_node = "/dev/nvidia0", .cards = 2});
   REQUIRE(reader->follow(true));
@@ -182,12 +182,12 @@ TEST_CASE("A driver that refuses later says so") {
   CHECK(why_not_followed(*reader) == "giving records back failed (NV status 0x40)");
 }
 
-TEST_CASE("Whatever stands in the ring, no more time is told than has passed") {
+TEST_CASE("Whatever is in the ring, no more time is reported than has passed") {
   need_root();
   auto reader = open_scripted();
   ScriptedRing ring;
   std::mt19937_64 random(20261125);
-  std::uint64_t told_until = 0;
+  std::uint64_t reported_until = 0;
   for (int round = 0; round < 50; round++) {
     for (int i = 0; i < 200; i++) {
       rm::Record record{};
@@ -201,17 +201,17 @@ TEST_CASE("Whatever stands in the ring, no more time is told than has passed") {
       ring.write(record);
     }
     REQUIRE(reader->follow(true));
-    auto told = reader->take(BUS_ID);
-    REQUIRE(told);
-    const GpuResidents& residents = told->residents;
-    CHECK(residents.from >= told_until);
+    auto taken = reader->take(BUS_ID);
+    REQUIRE(taken);
+    const GpuResidents& residents = taken->residents;
+    CHECK(residents.from >= reported_until);
     CHECK(residents.to >= residents.from);
-    told_until = residents.to;
+    reported_until = residents.to;
     std::uint64_t sum = residents.unknown_ns;
     for (const GpuResident& process : residents.processes) sum += process.ns;
     CHECK(sum <= residents.to - residents.from + MS);  // two clocks
   }
   ring.header.put = 16384;
-  ring.tell();
+  ring.publish();
   CHECK(why_not_followed(*reader) == "reading the ring failed (it has no place 16384)");
 }

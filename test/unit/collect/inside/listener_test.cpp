@@ -60,7 +60,7 @@ TEST_CASE("A listener is removed with its folder") {
   CHECK(entries(among.path()) == 0);
 }
 
-TEST_CASE("A listener that a killed cudabpf has left is removed, and nobody else's") {
+TEST_CASE("A listener that a killed cudabpf has left is removed, and no other") {
   TemporaryFolder scratch;
   fs::path among = scratch.path();
   Listener open = opened(among);

@@ -1,4 +1,4 @@
-// Connections on which somebody has left something are closed elsewhere.
+// Connections with unread messages are closed elsewhere.
 #include "collect/inside/parting.hpp"
 
 #include <fcntl.h>
@@ -35,7 +35,7 @@ void say(const Fd& to, std::string_view text, const std::vector<int>& fds = {}) 
   REQUIRE(send(to.get(), std::as_bytes(std::span(text)), fds));
 }
 
-// Whoever closes it last waits for an hour. `peer` must stay open.
+// The process that closes it last waits for an hour. `peer` must stay open.
 Fd lingering(Fd& peer) {
   Fd listening(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -57,7 +57,7 @@ Fd lingering(Fd& peer) {
   return fd;
 }
 
-// The other side of the connection has been closed by everybody, in time.
+// The other side of the connection has been closed by every process, in time.
 bool is_over(const Fd& theirs) {
   pollfd gone{theirs.get(), 0, 0};
   return poll(&gone, 1, 10'000) == 1 && gone.revents & POLLHUP;
@@ -90,7 +90,7 @@ TEST_CASE("A message is seen where it is, and whether it brings descriptors") {
   take_away(one.ours.get());
   CHECK(seen()->is_none);
 
-  // It has left something of ours unread, of which the kernel tells first.
+  // It has left something of ours unread, which the kernel reports first.
   Pair other = connection();
   say(other.ours, "unread");
   say(other.theirs, "left", {file});

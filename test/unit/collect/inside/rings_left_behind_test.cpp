@@ -40,7 +40,7 @@ class Hoarding {
       bytes += record.size();
     };
   }
-  // Whoever reads does not get more than a part at once.
+  // The reader does not get more than a part at once.
   Source::Polled read() {
     bytes = 0;
     Source::Polled polled = traced.read(keep());
@@ -84,7 +84,7 @@ TEST_CASE("What a process leaves in its rings is read to its end, in many parts"
     for (; process.count(abi::CB_EXEC) < 2 && most > 0; most--) {
       Source::Polled polled = process.read();
       CHECK(polled.unfinished);
-      CHECK(polled.until <= came);  // nobody has heard of it yet
+      CHECK(polled.until <= came);  // it has not been reported yet
     }
     CHECK(process.kinds.back() == abi::CB_EXEC);  // after all that the old program has done
     CHECK_FALSE(process.read().unfinished);
@@ -101,7 +101,7 @@ TEST_CASE("What a process leaves in its rings is read to its end, in many parts"
 TEST_CASE("What others write into the rings of a process that has ended is not read") {
   Hoarding process;
   process.traced.leave(process.pid);
-  // Whoever has its memory says that its rings are full whenever they were read.
+  // The process that has its memory fills its rings whenever they were read.
   auto refill = [&] {
     for (std::size_t ring = 0; ring < Hoarding::RINGS; ring++)
       process.inside.ring(ring).head = process.inside.ring(ring).tail + (64 << 20);

@@ -168,7 +168,7 @@ TEST_CASE("What is unread when time runs out is counted without reading it") {
   inside.write(1);
   CHECK(read(inside).size() == 1);
   std::size_t before = resident(inside.shared.fd());
-  // The ring is full, as far as its head says; its memory has never been touched.
+  // The ring is full, according to its head; its memory has never been touched.
   abi::ci_ring& ring = inside.ring();
   ring.head += CI_RING_SIZE;
   ring.counters[abi::CB_EMITTED] += WRITTEN;
@@ -180,7 +180,7 @@ TEST_CASE("What is unread when time runs out is counted without reading it") {
   CHECK(counts.entered == WRITTEN + 1);
   CHECK(inside.shared.broken() == 0);
   CHECK(resident(inside.shared.fd()) == before);
-  // Nothing is read from then on: its thread has lost records, of which nobody knows what they
+  // Nothing is read from then on: its thread has lost records, and it is not known what they
   // were.
   inside.write(2);
   CHECK(read(inside).empty());

@@ -60,7 +60,8 @@ TEST_CASE("Threads of another pid namespace are found by what they call themselv
   CHECK(container.ids.not_looked_up() == 0);
 }
 
-TEST_CASE("Who changes thread ids over and over has only so many looked up a second") {
+TEST_CASE(
+    "If a process changes thread ids all the time, only a limited number is looked up a second") {
   Container container;
   constexpr std::uint32_t THREADS = 63;
   for (std::uint32_t i = 0; i < THREADS; i++) container.thread(100 + i, 2 + i);
@@ -74,10 +75,10 @@ TEST_CASE("Who changes thread ids over and over has only so many looked up a sec
   CHECK(container.ids.not_looked_up() == 0);
   look_up(MORE, BEGUN_AT);
   CHECK(container.ids.not_looked_up() == MORE);
-  CHECK_FALSE(container.ids.find(2, BEGUN_AT));  // an honest thread of it likewise
+  CHECK_FALSE(container.ids.find(2, BEGUN_AT));  // nor is an honest thread of it
   CHECK(container.ids.find(1, BEGUN_AT) == Tid(42));
   CHECK(container.ids.not_looked_up() == MORE + 1);
-  // After a second it is the same again, however much was asked for meanwhile.
+  // After a second it is the same again, however much was to be looked up meanwhile.
   CHECK(container.ids.find(2, BEGUN_AT + SECOND) == Tid(100));
   look_up(ThreadIds::MAX_WORK / WALK + MORE, BEGUN_AT + SECOND);
   CHECK(container.ids.not_looked_up() >= 2 * MORE + 1);

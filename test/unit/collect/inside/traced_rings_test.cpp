@@ -33,7 +33,7 @@ std::vector<std::string> details(TracedRings& traced, std::string_view reason, b
   return found;
 }
 
-// As a process is named there that is called so.
+// The name there of a process with this name.
 std::string of_this_process(std::string_view what) {
   std::string comm = Procfs().process(getpid()).comm;
   return fmt::format("pid {} ({}): {}", getpid(), comm, what);
@@ -43,7 +43,7 @@ constexpr auto NO_FIT = "what it has counted does not fit the records that it wr
 constexpr auto BROKEN = "the records of 1 of its threads made no sense from some point on";
 using Found = std::vector<std::string>;
 
-// A process that ends, and what is told of it.
+// A process that ends, and what is reported of it.
 class Ending {
  public:
   Ending() {
@@ -57,13 +57,13 @@ class Ending {
   static std::uint64_t now() { return now_ns(CLOCK_MONOTONIC); }
 
   void end() {
-    auto count = [this](auto) { told++; };
+    auto count = [this](auto) { reported++; };
     traced.leave(static_cast<std::uint32_t>(getpid()));
     while (traced.read(count).unfinished) {
     }
     counts = traced.counts();
     CHECK(counts.entered == counts.known());
-    CHECK(counts.emitted == told);
+    CHECK(counts.emitted == reported);
   }
   std::uint64_t dropped() const { return counts.known() - counts.emitted; }
   std::vector<std::string> found() { return details(traced, "process_inconsistent"); }
@@ -71,7 +71,7 @@ class Ending {
   Inside inside;
   TracedRings traced{false, abi::CI_MONOTONIC};
   InsideCounts counts;
-  std::uint64_t told = 0;
+  std::uint64_t reported = 0;
 };
 
 }  // namespace
@@ -88,7 +88,7 @@ class Living {
     newcomer.shared = inside.owner;
     traced.add(std::move(newcomer));
   }
-  // Whose record it is that comes from the ring now.
+  // The thread of the record that comes from the ring now.
   std::uint32_t tid_of_next(std::size_t ring = 0) {
     inside.write(now_ns(CLOCK_MONOTONIC), sizeof(abi::cb_head), ring);
     std::vector<abi::cb_head> heads;
@@ -126,7 +126,7 @@ class Neighbour {
   const pid_t pid;
 };
 
-constexpr std::uint32_t NOBODY = 1 << 30;
+constexpr std::uint32_t UNKNOWN_THREAD = 1 << 30;
 
 }  // namespace
 
@@ -135,13 +135,13 @@ TEST_CASE("A ring is no other process's thread's, whatever it says") {
   Neighbour neighbour;
   process.inside.take_ring(static_cast<std::uint32_t>(neighbour.pid));
   process.inside.take_ring(process.pid, 1);
-  process.inside.take_ring(NOBODY + 5, 2);
-  CHECK(process.tid_of_next() == NOBODY);
+  process.inside.take_ring(UNKNOWN_THREAD + 5, 2);
+  CHECK(process.tid_of_next() == UNKNOWN_THREAD);
   CHECK(process.tid_of_next(1) == process.pid);
-  CHECK(process.tid_of_next(2) == NOBODY + 2);
+  CHECK(process.tid_of_next(2) == UNKNOWN_THREAD + 2);
 }
 
-TEST_CASE("A thread that has ended before its records were read is still who it was") {
+TEST_CASE("A thread that has ended before its records were read keeps its id") {
   Living process;
   std::uint32_t ended = 0;
   {
@@ -210,7 +210,7 @@ TEST_CASE("What processes keep in their rings is handed over a part at a time, i
   std::size_t first = times.size();
   CHECK(first < 120'000);
   SECTION("to its end") {
-    // What is written meanwhile waits, so that nobody can go on for ever.
+    // What is written meanwhile waits, so that no process can go on for ever.
     process.inside.write(now, SIZE);
     while (process.traced.read(keep).unfinished) {
     }
@@ -250,7 +250,7 @@ TEST_CASE("A process that is killed in the midst of a record has lost none") {
     process.inside.ring().counters[abi::CB_EMITTED]--;
   }
   process.end();
-  CHECK(process.told == 1);
+  CHECK(process.reported == 1);
   CHECK(process.dropped() == 0);
   CHECK(process.found().empty());
 }
@@ -263,7 +263,7 @@ TEST_CASE("What was lost in a process that has ended stays lost") {
   process.inside.take_ring(8, 1);
   process.inside.ring(1).counters[abi::CB_ENTERED]++;
   process.end();
-  CHECK(process.told == 1);
+  CHECK(process.reported == 1);
   CHECK(process.counts.dropped[abi::CB_DROPPED_RETURN] == 1);
   CHECK(process.dropped() == 1);
   CHECK(process.found().empty());
@@ -274,7 +274,7 @@ TEST_CASE("Counters of a process that has ended and that cannot be right are sai
   process.inside.write(Ending::now());
   process.inside.ring().counters[abi::CB_ENTERED] += 2;
   process.end();
-  CHECK(process.told == 1);
+  CHECK(process.reported == 1);
   CHECK(process.dropped() == 0);
   CHECK(process.found() == Found{of_this_process(NO_FIT)});
   CHECK(process.found().empty());
@@ -285,7 +285,7 @@ TEST_CASE("A record of the future that a process has left behind is not lost wit
   process.inside.write(Ending::now());
   process.inside.write(Ending::now() + 500'000'000);
   process.end();
-  CHECK(process.told == 1);
+  CHECK(process.reported == 1);
   CHECK(process.found() == Found{of_this_process(BROKEN)});
 }
 
@@ -297,7 +297,7 @@ TEST_CASE("Books that are open at the trace's end are closed, and must fit") {
   abi::ci_ring& ring = process.inside.ring();
   Found found;
   SECTION("they do") { ring.counters[abi::CB_DROPPED_RETURN]++, ring.counters[abi::CB_ENTERED]++; }
-  SECTION("but for a record that is under way for ever") { ring.counters[abi::CB_ENTERED]++; }
+  SECTION("except for a record that is under way for ever") { ring.counters[abi::CB_ENTERED]++; }
   SECTION("and for one that was written last of all") { process.inside.write(1); }
   SECTION("more records are claimed than were written") {
     ring.counters[abi::CB_EMITTED] += 2;
@@ -333,7 +333,7 @@ TEST_CASE("Books that are open at the trace's end are closed, and must fit") {
   CHECK(counts.entered == counts.known());
 }
 
-TEST_CASE("A ring that makes no sense is told of at once, with its process, and once") {
+TEST_CASE("A ring that makes no sense is reported at once, with its process, and once") {
   Living process;
   process.inside.take_ring(process.pid);
   process.inside.write(now_ns(CLOCK_MONOTONIC));

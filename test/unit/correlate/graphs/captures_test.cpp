@@ -80,7 +80,7 @@ TEST_CASE("A thread's own default stream is another than other threads'") {
   Graphing c;
   c.call_with("cuStreamBeginCapture_v2_ptsz", {0, 0});
   CHECK(c.call_with("cuLaunchKernel_ptsz", {GEMM, 1, 1, 1, 1, 1, 1, 0, 0}).captured);
-  CHECK(c.launch(GEMM, 2).captured);  // by the name that it has for everybody
+  CHECK(c.launch(GEMM, 2).captured);  // by the name that it has in every thread
   CHECK_FALSE(c.launch(GEMM, 0).captured);
   c.head.tid = 101;
   CHECK_FALSE(c.call_with("cuLaunchKernel_ptsz", {GEMM, 1, 1, 1, 1, 1, 1, 0, 0}).captured);
@@ -142,7 +142,7 @@ TEST_CASE("Copies and fills of nothing are no nodes") {
   CHECK(c.launched_from(0x910, 0x900) == "1/1 gemm:8*1");
 }
 
-TEST_CASE("A node that is added to a capture by a handle that nobody knows") {
+TEST_CASE("A node that is added to a capture by an unknown handle") {
   Graphing c;
   c.begin_capture();
   c.launch(GEMM);

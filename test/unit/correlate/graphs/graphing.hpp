@@ -1,4 +1,4 @@
-// Makes calls about graphs, and tells what the trace says of launches.
+// Makes calls about graphs, and shows what the trace says of launches.
 #pragma once
 
 #include <cstdint>
@@ -70,14 +70,14 @@ struct Graphing : Correlating {
   }
   // What a launch of it does: "2 nodes: gemm 8 x2".
   std::string launched(std::uint64_t executable, std::uint64_t stream = STREAM) {
-    return told(call_with("cuGraphLaunch", {executable, stream}));
+    return shown(call_with("cuGraphLaunch", {executable, stream}));
   }
   std::string launched_from(std::uint64_t executable, std::uint64_t graph) {
     instantiate(executable, graph);
     return launched(executable);
   }
 
-  static std::string told(const cudabpf::Call& call) {
+  static std::string shown(const cudabpf::Call& call) {
     if (call.captured) return "captured";
     if (!call.graph) return std::string(to_string(call.graph_unknown));
     std::string text =

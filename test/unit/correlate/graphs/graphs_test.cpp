@@ -1,4 +1,4 @@
-// What graphs hold that are made node by node, copied, changed and instantiated.
+// Contents of graphs that are made node by node, copied, changed and instantiated.
 #include <catch2/catch_test_macros.hpp>
 
 #include "graphing.hpp"
@@ -116,7 +116,7 @@ TEST_CASE("Nodes that are disabled stay so when what is instantiated is updated"
   c.call_with("cuGraphKernelNodeSetParams_v2", {NODE_2, 0x2}, kernel_node(RELU, 99));
   c.call_with("cuGraphExecUpdate_v2", {EXEC, GRAPH, 0});
   CHECK(c.launched(EXEC) == "1/1 relu:99*1");
-  SECTION("but in another graph, nobody knows which they are") {
+  SECTION("but in another graph, it is not known which they are") {
     c.make(OTHER);
     c.add_kernel(OTHER, NODE_3, GEMM);
     c.add_kernel(OTHER, 0x804, GEMM);
@@ -238,7 +238,7 @@ TEST_CASE("Why it is not known what a graph holds") {
     c.head.flags = 0;
     c.feed(returned(c.head, "cuGraphLaunch"));
     CHECK(c.last().entry_lost);
-    CHECK(c.told(c.last()) == "lost");
+    CHECK(c.shown(c.last()) == "lost");
   }
   SECTION("a struct could not be read") {
     Two c;
@@ -255,7 +255,7 @@ TEST_CASE("Why it is not known what a graph holds") {
     c.begin_capture();
     CHECK_FALSE(c.launch(GEMM).captured);
   }
-  SECTION("a node was changed that nobody knows") {
+  SECTION("an unknown node was changed") {
     Two c;
     c.instantiate(EXEC, GRAPH);
     c.call_with("cuGraphExecKernelNodeSetParams_v2", {EXEC, 0x888, 0x2}, kernel_node(GEMM, 1));

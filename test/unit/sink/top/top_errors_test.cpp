@@ -10,7 +10,7 @@
 
 using namespace cudabpf;
 
-TEST_CASE("top counts an error that is repeated, and says whose it is") {
+TEST_CASE("top counts an error that is repeated, and names its process") {
   TopModel model;
   begins(model, 7, "app");
   begins(model, 8, "other");

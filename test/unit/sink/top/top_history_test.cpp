@@ -20,7 +20,7 @@ TopInterval interval_of(std::uint64_t begin, std::uint64_t end, std::uint64_t ca
 
 }  // namespace
 
-TEST_CASE("a history has what was told for each part of the last minute") {
+TEST_CASE("a history has what was reported for each part of the last minute") {
   TopHistory history;
   CHECK(history.parts(Of::calls, 2) == Parts{{}, {}});
   history.add(interval_of(0, 10, 100));

@@ -12,7 +12,7 @@
 
 using namespace cudabpf;
 
-TEST_CASE("what top tells of an interval is of that interval alone") {
+TEST_CASE("what top shows of an interval is of that interval alone") {
   TopModel model;
   begins(model, 7, "app");
   launch(model, 7);
@@ -113,19 +113,19 @@ TEST_CASE("sums that shrink make no absurd figure in top") {
 }
 
 TEST_CASE("the last interval of top, alone, has the books") {
-  std::string told;
+  std::string text;
   TopSink sink({.interval_ns = 0}, [&](const TopInterval& interval, bool) {
-    told = top_json(interval);
+    text = top_json(interval);
     return true;
   });
   sink.begin({});
   sink.flush();
-  CHECK(told.find("accounts") == std::string::npos);
+  CHECK(text.find("accounts") == std::string::npos);
   Totals totals;
   totals.accounts = {.entered = 9, .emitted = 7, .dropped = 2, .received = 7};
   totals.tallied = {.begun = 5, .ended = 3, .under_way = 1, .dropped = 1};
   sink.end(totals);
-  CHECK(told.find(R"("accounts":{"entered":9,"emitted":7,"dropped":2,"received":7},)"
+  CHECK(text.find(R"("accounts":{"entered":9,"emitted":7,"dropped":2,"received":7},)"
                   R"("tallied":{"begun":5,"ended":3,"under_way":1,"dropped":1})") !=
         std::string::npos);
 }
@@ -140,7 +140,7 @@ TEST_CASE("top counts the time of a call within another once") {
   CHECK(model.interval(SECOND).all.time_ns == 2500);
 }
 
-TEST_CASE("top tells the memory that a process holds, and held at most") {
+TEST_CASE("top shows the memory that a process holds, and held at most") {
   TopModel model;
   SampleCall alloc("cuMemAlloc_v2", {1, 4096}, {0x7000}), free("cuMemFree_v2", {0x7000});
   model.call(alloc);
@@ -196,11 +196,11 @@ TEST_CASE("a hostile name moves no cursor in top") {
 }
 
 TEST_CASE("what top could not hand over is in the next interval") {
-  std::vector<std::uint64_t> told;
+  std::vector<std::uint64_t> counts;
   bool room = false;
   TopSink sink({.interval_ns = 0}, [&](const TopInterval& interval, bool last) {
     if (!room && !last) return false;
-    told.push_back(interval.all.calls);
+    counts.push_back(interval.all.calls);
     return true;
   });
   sink.begin({});
@@ -212,10 +212,10 @@ TEST_CASE("what top could not hand over is in the next interval") {
   sink.flush();
   sink.call(call);
   sink.end({});
-  CHECK(told == std::vector<std::uint64_t>{2, 1});
+  CHECK(counts == std::vector<std::uint64_t>{2, 1});
 }
 
-TEST_CASE("top tells a process's functions, and what there is no room for as others") {
+TEST_CASE("top shows a process's functions, and what there is no room for as others") {
   TopModel model;
   launch(model, 7);
   launch(model, 7);
@@ -248,7 +248,7 @@ TEST_CASE("top tells a process's functions, and what there is no room for as oth
   CHECK(sum == 0);
 }
 
-TEST_CASE("top tells kernels by their names where launches are recorded one by one") {
+TEST_CASE("top shows kernels by their names where launches are recorded one by one") {
   TopModel model;
   KernelName gemm = kernel_named("gemm(int)", "gemm"), add = kernel_named("add()", "add");
   auto launches = [&](const char* symbol, std::size_t words, const KernelName* kernel) {
@@ -293,7 +293,7 @@ TEST_CASE("top tells kernels by their names where launches are recorded one by o
   CHECK_FALSE(counted.interval(SECOND).processes.at(0).has_kernels);
 }
 
-TEST_CASE("top tells on which device a process holds memory") {
+TEST_CASE("top shows on which device a process holds memory") {
   TopModel model;
   auto allocates = [&](std::uint64_t id, std::uint64_t size, std::uint64_t address,
                        std::optional<std::int32_t> device) {
@@ -325,7 +325,7 @@ TEST_CASE("top tells on which device a process holds memory") {
                   R"({"device":null,"held":12,"peak":12}])") != std::string::npos);
 }
 
-TEST_CASE("however much there is to tell, a line of JSON of top fits, and its parts add up") {
+TEST_CASE("however much there is to report, a line of JSON of top fits, and its parts add up") {
   TopModel model;
   for (std::uint32_t pid = 1; pid <= 200; pid++) {
     begins(model, pid, "\033\033\033\033\033\033\033\033\033\033\033\033\033\033\033");

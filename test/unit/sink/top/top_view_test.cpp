@@ -72,14 +72,14 @@ TEST_CASE("keys select a process, and stop at the ends") {
   CHECK(top.selected() == 7);
 }
 
-TEST_CASE("who is selected stays so, wherever the next interval has it") {
+TEST_CASE("a selected process stays so, wherever the next interval has it") {
   Watched top;
   top.press({Code::down});
   std::swap(top.interval.processes[1].figures.time_ns, top.interval.processes[4].figures.time_ns);
   CHECK(top.selected() == 3);
   CHECK(top.view.selected(top.view.processes(top.interval)) == 4);
   top.interval.processes.erase(top.interval.processes.begin() + 1);  // it has ended
-  CHECK(top.selected() == 7);                                        // who is where it was selected
+  CHECK(top.selected() == 7);                                        // the process in its place
   top.interval.processes.clear();
   CHECK(top.view.selected({}) == 0);
   for (Code code : {Code::up, Code::down, Code::page_down, Code::end, Code::enter})
@@ -119,7 +119,7 @@ TEST_CASE("processes are sorted by the column that is chosen, and inverted") {
   }
 }
 
-TEST_CASE("a filter shows only who has the text, in small or capital letters") {
+TEST_CASE("a filter shows only processes with the text, in small or capital letters") {
   Watched top;
   top.press_function(4);
   CHECK(top.view.mode() == Mode::filter);
@@ -147,7 +147,7 @@ TEST_CASE("a filter shows only who has the text, in small or capital letters") {
   CHECK(top.view.filter().size() == 64);
 }
 
-TEST_CASE("a search selects who has the text, and F3 the next one") {
+TEST_CASE("a search selects a process with the text, and F3 the next one") {
   Watched top;
   top.type("/w");
   CHECK(top.view.mode() == Mode::search);
@@ -199,7 +199,7 @@ TEST_CASE("keys pause, expand and choose columns") {
   }
 }
 
-TEST_CASE("keys ask for the end, for help, for drawing again and for a file") {
+TEST_CASE("keys request the end, help, drawing again and a file") {
   Watched top;
   CHECK(top.press({Code::character, 'q'}) == TopRequest::end);
   CHECK(top.press_function(10) == TopRequest::end);

@@ -91,7 +91,7 @@ TEST_CASE("A compressed trace that was cut off can be read up to there") {
   auto header = std::filesystem::file_size(path);
   make_calls(*sink, 1, 100);
   flush_until_larger(*sink, path, header);  // when the frame is a second old
-  // What is there if somebody kills cudabpf now.
+  // What is there if cudabpf is killed now.
   auto lines = trace_lines(output_of("zstd -dc " + path.string()));
   CHECK(lines.size() == 101);
   CHECK(lines.back()["id"] == 100);

@@ -1,4 +1,4 @@
-// Whoever reads the trace from a pipe may be slow, or go away.
+// A program that reads the trace from a pipe may be slow, or go away.
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -47,7 +47,7 @@ TEST_CASE("A reader that goes away ends the output, not the program") {
   CHECK(!sink->written().complete);
 }
 
-TEST_CASE("A pipe that nobody reads is not waited for once there is a hurry") {
+TEST_CASE("A pipe that is not read is not waited for once there is a hurry") {
   QuietStderr quiet;
   Pipe pipe;
   Fd hurry(::eventfd(0, EFD_CLOEXEC));
@@ -55,7 +55,7 @@ TEST_CASE("A pipe that nobody reads is not waited for once there is a hurry") {
   options.hurry_fd = hurry.get();
   auto sink = open_sink(options);
   sink->begin(session_now());
-  // More than all blocks hold: whoever makes the calls waits, as the ring's reader does.
+  // More than all blocks hold: the thread that makes the calls waits, as the ring's reader does.
   std::thread hurries([&] {
     wait_ms(300);
     std::uint64_t one = 1;

@@ -136,7 +136,7 @@ TEST_CASE("By size: each file is a trace of its own, and no larger") {
   CHECK(sink->written().lines == lines_in_all);
 }
 
-TEST_CASE("Only so many files are kept") {
+TEST_CASE("A limited number of files is kept") {
   TemporaryFolder folder;
   JsonlOptions options;
   options.output.path = folder.path() / "t.jsonl";
@@ -184,7 +184,7 @@ TEST_CASE("Files are kept up to a size in all, with the one that is being writte
   CHECK(files_in(folder.path()) == expected);
 }
 
-TEST_CASE("Of --keep and --keep-size, the one that keeps less decides") {
+TEST_CASE("Whichever of --keep and --keep-size keeps less decides") {
   TemporaryFolder folder;
   JsonlOptions options;
   options.output.path = folder.path() / "t.jsonl";
@@ -230,7 +230,8 @@ TEST_CASE("The name of a rotated file may say when it begins") {
 }
 
 TEST_CASE(
-    "A later trace of that name goes on where the earlier one ended, and keeps so many in all") {
+    "A later trace of that name goes on where the earlier one ended, and keeps a number of files "
+    "in all") {
   TemporaryFolder folder;
   std::string name = GENERATE("t.jsonl", "t.0009.jsonl.zst");
   CAPTURE(name);

@@ -95,8 +95,8 @@ TEST_CASE("A name of cudabpf's own choice never replaces a file") {
   }
 }
 
-TEST_CASE("Root does not follow a link to a folder that somebody else made") {
-  if (::geteuid() != 0) SKIP("only root is somebody else than the owner here");
+TEST_CASE("Root does not follow a link to a folder that another user made") {
+  if (::geteuid() != 0) SKIP("only root is not the owner here");
   TemporaryFolder folder;
   fs::create_directory(folder.path() / "target");
   folder.link("traces", "target");

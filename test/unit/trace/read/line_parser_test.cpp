@@ -78,7 +78,7 @@ TEST_CASE("Fields of a launch") {
   CHECK_FALSE(p.line.failed());
 }
 
-TEST_CASE("Names are told apart by their text, however it is escaped") {
+TEST_CASE("Names are distinguished by their text, however it is escaped") {
   Parsing p;
   auto name = [&](const std::string& json) {
     REQUIRE(p.parse(R"({"id":1,"name":)" + json + R"(,"op":"launch"})"));
@@ -126,7 +126,7 @@ TEST_CASE("What a field's absence says") {
   CHECK(p.line.args.empty());
 }
 
-TEST_CASE("A time that ends after all that can be told makes a line a bad one") {
+TEST_CASE("A time that ends after the last possible one makes a line a bad one") {
   Parsing p;
   CHECK(p.parse(R"({"ts":9223372036854775000,"duration_us":0.807})"));
   CHECK_FALSE(p.parse(R"({"ts":9223372036854775000,"duration_us":0.808})"));

@@ -92,7 +92,7 @@ TEST_CASE("What a file ends with may be half a line") {
   CHECK_FALSE(ahead.next(batch));
 }
 
-TEST_CASE("Who wants no more lines need not read them all") {
+TEST_CASE("A reader need not read all lines") {
   TemporaryFolder folder;
   std::string text;
   for (int i = 0; i < LINES; i++) text += line_of(i) + '\n';

@@ -97,7 +97,7 @@ TEST_CASE("A call that a collective made, and the collective") {
   CHECK_FALSE(parsed(text).contains("error"));
 }
 
-TEST_CASE("Arguments that no field tells stand under args, in their own width") {
+TEST_CASE("Arguments that no field has stand under args, in their own width") {
   SECTION("text") {
     SampleCall call("cuModuleGetFunction", {0x1, 0x2, 0x3}, {0xf00});
     call.text = "a\"\xff";
@@ -136,7 +136,7 @@ TEST_CASE("Arguments that no field tells stand under args, in their own width") 
     call.own_words[2] = 99;
     CHECK(parsed(call)["args"]["location"] == nlohmann::json({{"type", 99}, {"id", 0}}));
   }
-  SECTION("factors of a size are not told by it") {
+  SECTION("factors of a size are not shown by it") {
     SampleCall call("cuMemsetD2D32_v2", {0x7f00, 512, 7, 16, 4});
     CHECK(parsed(call)["size"] == 256);
     CHECK(parsed(call)["args"] ==
@@ -204,8 +204,8 @@ TEST_CASE("A function that the table does not know shows its raw registers") {
       R"({"id":9,"type":"other","op":"other","name":"cuNew\"Thing","ts":0,"pid":0,"tid":0,"args":{"arg0":1,"arg1":2,"arg2":3,"arg3":4,"arg4":5,"arg5":6}})");
 }
 
-// Decoding fills Details, and the line leaves out what Details tells: between them, nothing may be
-// lost or told twice.
+// Decoding fills Details, and the line leaves out what Details has: between them, nothing may be
+// lost or written twice.
 TEST_CASE("Every recorded argument of every function stands in its line exactly once") {
   for (const Function& function : cuda_functions()) {
     CAPTURE(function.symbol);

@@ -8,8 +8,7 @@
 
 using namespace cudabpf;
 
-TEST_CASE(
-    "Text of traced programs is cut where it is longer than anybody reads, and that is said") {
+TEST_CASE("Text of traced programs is cut where it is longer than readers take, and that is said") {
   Process process;
   process.cmdline = std::string(6 << 20, '\x01');  // a byte that takes six in JSON
   process.exe = std::string(4095, 'x') + "é";      // cut only between characters

@@ -137,7 +137,7 @@ TEST_CASE("The longest that a line about a GPU's work can be") {
   CHECK(line_of(work).size() <= work_bound(work));
 }
 
-TEST_CASE("Who tells when a process's GPUs worked") {
+TEST_CASE("Whether GPU times are reported for a process") {
   GpuTimes times;
   times.ts = 5;
   times.pid = 7;

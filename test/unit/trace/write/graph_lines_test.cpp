@@ -88,7 +88,7 @@ TEST_CASE("A line of a graph stays short enough to be read, and says what it lea
   CHECK(listed + std::uint64_t{json["more"]} == all);
 }
 
-TEST_CASE("A launch says which graph it is, or why nobody knows") {
+TEST_CASE("A launch says which graph it is, or why that is not known") {
   Content content;
   GraphLaunch launch(&content);
   Json line = line_with_graph(launch);

@@ -11,10 +11,10 @@ using namespace cudabpf;
 
 namespace {
 
-// Everything that tells of people and places has this word in these tests.
+// Everything that reveals people and places has this word in these tests.
 constexpr const char* SECRET = "secret";
 
-bool tells(const std::string& line) { return line.find(SECRET) != std::string::npos; }
+bool reveals(const std::string& line) { return line.find(SECRET) != std::string::npos; }
 
 Library library_at(const char* path) {
   Library library;
@@ -31,12 +31,12 @@ TEST_CASE("A redacted header has neither command, host nor folders") {
   session.command = {"python", "/home/secret/serve.py"};
   session.gpus.push_back({0, "NVIDIA H200", "GPU-secret", ""});
   session.libraries.push_back(library_at("/home/secret/libcuda.so.580.1"));
-  CHECK(tells(header_line(session, {})));
+  CHECK(reveals(header_line(session, {})));
 
   CaptureSink seen;
   RedactedSink(seen).begin(session);
   std::string line = header_line(*seen.session, {});
-  CHECK(!tells(line));
+  CHECK(!reveals(line));
   CHECK(line.find("\"redacted\":true") != std::string::npos);
   CHECK(seen.session->libraries[0].path == "libcuda.so.580.1");
   CHECK(seen.session->gpus[0].name == "NVIDIA H200");
@@ -52,7 +52,7 @@ TEST_CASE("A redacted process has its program's name and its end") {
   process.container_runtime = "docker";
   process.container_id = process.pod = SECRET;
   process.signal = 9;
-  CHECK(tells(process_line(process)));
+  CHECK(reveals(process_line(process)));
 
   CaptureSink seen;
   RedactedSink(seen).process(process);
@@ -61,7 +61,7 @@ TEST_CASE("A redacted process has its program's name and its end") {
         "\n");
 }
 
-TEST_CASE("Of a redacted call only the name of a file is left out") {
+TEST_CASE("A redacted call leaves out only the name of a file") {
   auto shown = [](const char* function, const char* text) {
     SampleCall call(function);
     call.text = text;
@@ -81,7 +81,7 @@ TEST_CASE("What a redacted loss or library was about is left out") {
   LossEvent loss;
   loss.detail = SECRET;
   redacted.lost(loss);
-  CHECK(!tells(lost_line(seen.losses.at(0))));
+  CHECK(!reveals(lost_line(seen.losses.at(0))));
   redacted.library(library_at("/home/secret/libcuda.so.1"));
-  CHECK(!tells(library_line(seen.libraries.at(0))));
+  CHECK(!reveals(library_line(seen.libraries.at(0))));
 }

@@ -17,7 +17,7 @@ const std::string USER_MANAGER = "/user.slice/user-1000.slice/user@1000.service"
 
 }  // namespace
 
-TEST_CASE("A cgroup's path tells the container") {
+TEST_CASE("A cgroup's path names the container") {
   struct Case {
     std::string cgroup;
     ContainerIdentity identity;
@@ -148,7 +148,7 @@ TEST_CASE("cgroup v1 and hybrid have a line a hierarchy") {
     CHECK(identify_container(text) == ContainerIdentity{"docker", ID});
     CHECK(cgroup_path(text) == "/docker/" + ID);
   }
-  SECTION("hybrid: the unified line may tell the service only") {
+  SECTION("hybrid: the unified line may name only the service") {
     std::string text = "11:memory:/docker/" + ID + "\n10:rdma:/\n1:name=systemd:/docker/" + ID +
                        "\n0::/system.slice/containerd.service\n";
     CHECK(identify_container(text) == ContainerIdentity{"docker", ID});

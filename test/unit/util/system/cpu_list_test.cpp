@@ -6,7 +6,7 @@
 
 using namespace cudabpf;
 
-TEST_CASE("Lists of CPUs are read as far as they make sense") {
+TEST_CASE("Lists of CPUs are read up to where they stop making sense") {
   using List = std::vector<int>;
   CHECK(parse_cpu_list("0") == List{0});
   CHECK(parse_cpu_list("0-3,8\n") == List{0, 1, 2, 3, 8});

@@ -22,7 +22,7 @@ FileId id_of(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("Names of one file are told from copies of it") {
+TEST_CASE("Names of one file are distinguished from copies of it") {
   TemporaryFolder folder;
   std::string path = folder.write("a", "text"), copy = folder.write("b", "text");
   std::filesystem::create_hard_link(path, folder.path() / "hard");
@@ -53,7 +53,7 @@ TEST_CASE("One file may have several devices, where filesystems lie over each ot
   CHECK_FALSE(above.same_file(below));
 }
 
-TEST_CASE("A file that was written to, or whose inode is another's now, is told from what it was") {
+TEST_CASE("A file that was written to, or whose inode is another's now, is not what it was") {
   TemporaryFolder folder;
   auto path = folder.write("file", "one");
   FileId before = id_of(path);

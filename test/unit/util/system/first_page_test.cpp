@@ -22,7 +22,7 @@ TEST_CASE("One file has one first page, another file another") {
   };
   auto page = page_of(path), same = page_of(folder.path() / "c"), other = page_of(copy);
   REQUIRE((page && same && other));
-  if (!page->is_same_as(*page)) SKIP("the kernel tells pages only to root");
+  if (!page->is_same_as(*page)) SKIP("the kernel shows pages only to root");
   CHECK(page->is_same_as(*same) == true);
   CHECK(page->is_same_as(*other) == false);
   std::filesystem::resize_file(copy, 0);  // touching it would raise SIGBUS

@@ -30,7 +30,7 @@ bool differ_by_at_most(std::uint64_t most, std::uint64_t one, std::uint64_t othe
 
 }  // namespace
 
-TEST_CASE("Ticks are told as the time between two moments at which both were known") {
+TEST_CASE("Ticks are converted by the two moments between which they lie") {
   TickClock clock = clock_after(10);
   CHECK(clock.ns(FIRST_TICKS) == FIRST_NS);
   CHECK(clock.ns(step(10).ticks) == step(10).ns);
@@ -80,7 +80,7 @@ TEST_CASE("A counter that begins anew is followed") {
   CHECK(differ_by_at_most(1, clock.ns(7'500), step(20).ns + 1'000));
 }
 
-TEST_CASE("Ticks that somebody has made up, and moments that say nothing, do no harm") {
+TEST_CASE("Made-up ticks, and moments that say nothing, do no harm") {
   TickClock clock;
   CHECK(clock.ns(5) == 0);
   clock.add({1000, 1000});
@@ -93,7 +93,7 @@ TEST_CASE("Ticks that somebody has made up, and moments that say nothing, do no 
   CHECK(clock.ns(0) <= 1000);
 }
 
-TEST_CASE("The processor's own counter tells the time") {
+TEST_CASE("The processor's own counter gives the time") {
   if (!TickClock::is_reliable()) SKIP("the kernel does not offer the time stamp counter");
   TickClock clock;
   clock.add(TickClock::now());

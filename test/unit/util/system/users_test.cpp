@@ -28,7 +28,7 @@ TEST_CASE("Users and groups as files have them") {
     CHECK(users.numbered(1000)->name == "ada");
     CHECK_FALSE(users.named("bob"));  // no user, though in a group
     CHECK_FALSE(users.numbered(7));
-    // Whom a name service knows, and the files do not.
+    // A user that a name service knows, and the files do not.
     CHECK(users.with_groups(5000, 5001, "eve").groups == std::vector<gid_t>{5001});
     CHECK(users.with_groups(5000, 5001, "bob").groups == std::vector<gid_t>{5001, 44});
   }

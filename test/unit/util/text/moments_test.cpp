@@ -21,7 +21,7 @@ void live_in(const char* zone) {
 
 }  // namespace
 
-TEST_CASE("Moments are told since the beginning, unless a zone is wanted") {
+TEST_CASE("Moments are written since the beginning, unless a zone is wanted") {
   CHECK(Moments().at(10'652'314'999) == "10.652314 s");
   CHECK(Moments().beginning().empty());
   Moments relative(BEGAN, Zone::none);

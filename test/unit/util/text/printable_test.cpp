@@ -19,7 +19,7 @@ TEST_CASE("Bytes that are no UTF-8 are not printed: a terminal may take them for
                   "2J") == "?2J");
   CHECK(printable("a\xe2\x82x\xff") == "a??x?");
   CHECK(printable("\xc0\x9b") == "??");            // longer than necessary
-  CHECK(printable("\xe0\x82\x9b") == "???");       // likewise
+  CHECK(printable("\xe0\x82\x9b") == "???");       // longer than necessary
   CHECK(printable("\xed\xa0\x80") == "???");       // half of a surrogate pair
   CHECK(printable("\xf4\x90\x80\x80") == "????");  // beyond U+10FFFF
 }
