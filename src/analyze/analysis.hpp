@@ -39,7 +39,7 @@ Json facts_json(const TraceFacts& facts);
 // "2 × NVIDIA H200"; empty: the header names none.
 std::string gpus_in(const TraceHeader& header);
 std::string heading_of(const TraceFacts& facts, const Moments& moments);
-// That, and below it the part and what is missing in short.
+// That heading, then the part and, in short, what is missing.
 void add_heading(Page& page, const TraceFacts& facts);
 void add_facts(Page& page, const TraceFacts& facts);
 

@@ -6,7 +6,7 @@ namespace cudabpf::analyze {
 
 namespace {
 
-// As `As` has them.
+// In the order of `As`.
 constexpr std::string_view NAMES[] = {"text",    "word",       "count",  "figure", "number",
                                       "time",    "timed",      "moment", "begin",  "bytes",
                                       "percent", "dimensions", "object"};

@@ -1,5 +1,5 @@
-// What a row of an answer has, described once: a list of columns makes the row's JSON, its cells in
-// a table, and what the page of `report` shows of it.
+// The columns of an answer's rows, described once: a list of columns makes a row's JSON, its cells
+// in a table, and what the page of `report` shows.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,7 @@ template <typename T>
 Value shown_if(bool shown, T&& value) {
   return {Json(std::forward<T>(value)), true, shown};
 }
-// Nothing, 0 or an empty text, is not known; or it is not shown.
+// Nothing, 0 and an empty text are unknown, or not shown.
 inline constexpr auto if_any = [](const auto& of) {
   return known_if(of != std::remove_cvref_t<decltype(of)>(), of);
 };
@@ -78,7 +78,7 @@ inline Value max_of(const Durations& times) { return known_if(times.count(), tim
 enum class Means : std::uint8_t { none, mean, mean_and_min };
 Json times_json(const Durations& times, Means means = Means::none);
 
-// What a row's member gives, or what the next step gives of that, and so on.
+// Follows the steps from a row: each takes what the one before it gives.
 template <auto Step, auto... Next>
 decltype(auto) step_by_step(const auto& from) {
   if constexpr (sizeof...(Next) == 0)
@@ -90,8 +90,7 @@ template <auto... Steps>
 inline constexpr auto its = [](const auto& row) { return step_by_step<Steps...>(row); };
 
 // In JSON and in a table; null: it is not there. A key with a dot, as "gpu.total_us", is within an
-// object that another column gives. Where a table has another form, columns may be spared
-// otherwise.
+// object that another column gives. A table's other form may spare other columns.
 struct In {
   const char* key;
   const char* title = nullptr;
@@ -113,7 +112,7 @@ struct Column {
   template <typename Get>
   constexpr Column(In names, As format, Get, OnPage where = {})
       : in(names), as(format), value(&value_by<Get>), on_page(where) {}
-  // What another column has in JSON, for the page alone.
+  // For the page alone: shows what another column has in JSON.
   constexpr Column(In names, As format, OnPage where) : in(names), as(format), on_page(where) {}
 
   In in;

@@ -35,8 +35,8 @@ std::uint64_t GraphLaunches::OfGraph::runs() const {
 void GraphLaunches::launched(const Line& line) {
   if (!line.content) {
     auto why = std::find(names_of_reasons_.begin(), names_of_reasons_.end(), line.graph_unknown);
-    std::size_t not_told = REASONS - 1;
-    unknown_[std::min(not_told, static_cast<std::size_t>(why - names_of_reasons_.begin()))]++;
+    std::size_t unspecified = REASONS - 1;
+    unknown_[std::min(unspecified, static_cast<std::size_t>(why - names_of_reasons_.begin()))]++;
     return;
   }
   known_++;

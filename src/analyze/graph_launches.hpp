@@ -1,5 +1,5 @@
-// Launches of graphs: how often each graph was launched, and of how many launches it is not known
-// what they ran.
+// Launches of graphs: how often each graph was launched, and how many launches have unknown
+// contents.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ class GraphLaunches {
     std::uint64_t first = ~std::uint64_t{0}, last = 0;  // ts
     std::uint64_t runs() const;                         // of its kernels, in all launches
   };
-  // Why it is not known what was launched: as a trace says it, and in words.
+  // Why a launch's contents are unknown: as a trace says it, and in words.
   struct Why {
     std::string_view name, text;
   };
@@ -38,7 +38,7 @@ class GraphLaunches {
   std::uint64_t unknown() const;
   // How many for each of the reasons.
   const std::array<std::uint64_t, REASONS>& unknown_by_reason() const { return unknown_; }
-  std::uint64_t kernels() const { return kernels_; }  // that ran in those that are known
+  std::uint64_t kernels() const { return kernels_; }  // run by launches of known contents
   std::vector<OfGraph> graphs() const;                // the most kernels first
 
  private:

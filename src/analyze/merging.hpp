@@ -1,5 +1,5 @@
-// Lists that may get any number of items in the order of time: when there are too many, each two
-// that follow one another become one.
+// Lists that take any number of items in the order of time: when there are too many, neighbours
+// merge in pairs.
 #pragma once
 
 #include <cstddef>

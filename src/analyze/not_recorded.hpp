@@ -1,5 +1,5 @@
-// What a trace lacks though it was asked for, and why: GPU times that nobody reported, functions
-// that could not be patched inside a process. Every answer says so.
+// What a trace lacks although the user asked for it, and why: GPU times that were not reported,
+// functions that could not be patched inside a process. Every answer reports it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace cudabpf::analyze {
 
 class NotRecorded {
  public:
-  // The trace may be anybody's: more are only counted, and longer texts are cut.
+  // Traces are untrusted: more are only counted, and longer texts are cut.
   static constexpr std::size_t MAX_REASONS = 8, MAX_FUNCTIONS = 64, MAX_TEXT = 400;
 
   void header(const TraceHeader& header);  // of the first file
@@ -28,7 +28,7 @@ class NotRecorded {
   // What the functions do that were not recorded: "launches", as CountedAs has it.
   std::span<const std::string_view> kinds() const { return kinds_; }
 
-  // These take how many calls the trace has.
+  // `calls`: how many the trace has.
   bool any(std::uint64_t calls) const;
   // The first reason; empty: there is none.
   std::string why_no_gpu_times(std::uint64_t calls) const;
@@ -40,7 +40,7 @@ class NotRecorded {
     std::uint32_t first = 0;  // pid
     std::uint64_t count = 0;
   };
-  // --gpu was given, and no process has said anything.
+  // --gpu was given, and no process has reported anything.
   bool is_silent(std::uint64_t calls) const;
 
   bool gpu_times_wanted_ = false;

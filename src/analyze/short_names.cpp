@@ -18,7 +18,7 @@ void ShortNames::line(const Line& line) {
 
 void ShortNames::settle() {
   settled_ = true;
-  std::size_t apart = std::min(kernels_.size(), TOLD_APART);
+  std::size_t apart = std::min(kernels_.size(), MAX_DISTINGUISHED);
   std::vector<std::string_view> names;
   for (std::size_t i = 1; i < apart; i++) names.push_back(names_.text(kernels_[i]));
   std::vector<std::string> telling = telling_names(names);

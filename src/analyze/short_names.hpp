@@ -30,9 +30,9 @@ class ShortNames {
   }
 
  private:
-  // A trace may have any number of kernels. So many are distinguished; others have their function's
+  // A trace may have any number of kernels. Those beyond MAX_DISTINGUISHED have their function's
   // name.
-  static constexpr std::size_t TOLD_APART = 1 << 15, NAMESAKES = 16, LATE = 1024;
+  static constexpr std::size_t MAX_DISTINGUISHED = 1 << 15, NAMESAKES = 16, LATE = 1024;
 
   void learn(Name kernel) {
     if (kernel.id >= places_.size()) places_.resize(names_.size());

@@ -1,11 +1,11 @@
-// Whose phases and iterations are shown.
+// The thread whose phases and iterations are shown.
 #pragma once
 
 #include <cstdint>
 
 namespace cudabpf::analyze {
 
-// The threads of a process, or one thread: of these, that which launches most. 0: any.
+// The threads of a process, or one thread; the one that launches most is shown. 0: any.
 struct ThreadFilter {
   std::uint32_t pid = 0, tid = 0;
 

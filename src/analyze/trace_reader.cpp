@@ -13,7 +13,7 @@ namespace cudabpf::analyze {
 
 namespace {
 
-constexpr std::size_t MALFORMED_TOLD = 5;
+constexpr std::size_t MAX_MALFORMED_LISTED = 5;
 // There are a dozen; any beyond this many are counted as one.
 constexpr std::size_t MAX_REASONS = 100;
 constexpr const char* OTHER_REASONS = "(other reasons)";
@@ -159,7 +159,7 @@ Result<const Line*> TraceReader::next() {
 }
 
 void TraceReader::malformed() {
-  if (facts_.malformed++ < MALFORMED_TOLD)
+  if (facts_.malformed++ < MAX_MALFORMED_LISTED)
     facts_.first_malformed.push_back(
         fmt::format("{}:{}", input_name(facts_.paths[file_ - 1]), number_));
 }

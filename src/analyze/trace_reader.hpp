@@ -33,12 +33,12 @@ struct TraceFacts {
   };
 
   std::vector<std::string> paths;
-  Part part;                            // that is wanted, and since when there is anything
+  Part part;                            // the wanted one, and where the files begin
   std::string part_name;                // "inference"; empty: it has none
   TraceHeader header;                   // of the first file
   std::optional<TraceEnd> end;          // of the last; nothing: it was cut off
   std::vector<std::string> left_out;    // kinds of calls of which some are missing
-  NotRecorded not_recorded;             // what could not be recorded, though it was asked for
+  NotRecorded not_recorded;             // what was wanted, and could not be recorded
   std::uint64_t recorded_duration = 0;  // ns, according to `end`
   std::uint64_t lines = 0;              // whole ones, including unreadable ones
   std::uint64_t bytes = 0;              // of them
@@ -50,7 +50,7 @@ struct TraceFacts {
   std::vector<std::string> cut_off;    // files without an `end` line, and how they stop
   std::vector<std::string> missing;    // files of a rotated trace that were not given
   std::map<std::string, Loss> losses;  // by reason
-  std::uint64_t put_away = 0;          // processes that may wrongly have been taken for gone
+  std::uint64_t put_away = 0;          // processes taken for gone, perhaps wrongly
   std::uint64_t last_ts = 0;
 
   bool leaves_out(std::string_view kind) const {
@@ -66,7 +66,7 @@ struct TraceFacts {
 
 class TraceReader {
  public:
-  // False: the rest is not wanted, and reading fails.
+  // False: the caller wants no more, and reading fails.
   using Progress = std::function<bool(std::uint64_t read, std::uint64_t size)>;
   // By the path that the reader was given.
   using OpenFile = std::function<Result<Fd>(const std::string& path)>;
@@ -81,10 +81,10 @@ class TraceReader {
   Names& names() { return parser_.names(); }
   const Names& names() const { return parser_.names(); }
   const TraceFacts& facts() const { return facts_; }
-  // Every line is read all the same, since what it means follows from those before it.
+  // Every line is still read, since a line's meaning follows from those before it.
   void want(Part part, std::string name);
-  // Where it is being recorded, that the last file has no end yet is no fault of it. `is_recorded`
-  // is asked when all that is there has been read.
+  // While a trace is being recorded, a last file without an end is no fault. `is_recorded` is
+  // called when everything there has been read.
   void expect_more(std::function<bool(const TraceFacts&)> is_recorded) {
     expects_more_ = std::move(is_recorded);
   }

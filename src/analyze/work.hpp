@@ -1,4 +1,4 @@
-// What analyses ask of the calls that give a GPU work or wait for it.
+// What analyses need to know about calls that give a GPU work or wait for it.
 #pragma once
 
 #include <algorithm>
@@ -14,17 +14,17 @@ inline bool waits(Work work, const Line& line) {
 }
 
 // Work and time are counted once in each layer: a call made inside another of its layer is part of
-// it. What GPUs are given and waited for is the driver's layer.
+// that one. Giving GPUs work and waiting for it count in the driver's layer.
 inline bool is_counted(const Line& call) { return !call.has(Field::parent) && call.layer == 0; }
-// No call is known to be around it.
+// No call is known to contain it.
 inline bool is_outermost(const Line& call) {
   return !call.has(Field::parent) && !call.has(Field::within);
 }
-// The call that it was made in, of whatever layer; 0: none. Calls are numbered as they begin.
+// The call that contains it, of any layer; 0: none. Calls are numbered as they begin.
 inline std::uint64_t enclosing(const Line& call) { return std::max(call.parent, call.within); }
 
-// How many kernels the GPU runs because of the call, as far as that is known: those of graphs, too,
-// and none if the call failed or was captured.
+// How many kernels the GPU is known to run because of the call: those of graphs, too, and none if
+// the call failed or was captured.
 std::uint64_t kernel_runs(const Line& call);
 
 // Which way a copy went: its `op`, or from which GPU to which.

@@ -17,7 +17,7 @@ class App;
 
 namespace cudabpf::cli {
 
-// What a trace is called that nobody gave a name, if it begins now.
+// The name of a trace that begins now, if the user gave none.
 std::string default_output(bool compressed);
 
 struct CaptureFlags {
@@ -28,13 +28,13 @@ struct CaptureFlags {
   std::vector<std::string> only_libraries;  // whose functions alone are traced
   std::string ring_size;                    // empty: not said
   bool whole_machine = false;               // not a flag: what is traced
-  // Nor this: what happens is shown on stdout, and no trace is written.
+  // Not a flag either: what happens is shown on stdout, and no trace is written.
   std::optional<TopSink::Options> watch;
   bool as_json = false;          // what is shown
   bool on_screen = false;        // it takes the whole terminal
-  bool single_launches = false;  // of what is watched: they are recorded, not only counted
-  std::optional<FlightRecorder::Options> recorder;  // nor this: what is kept meanwhile
-  bool among_others = false;  // nor this: others may have the same output in mind
+  bool single_launches = false;  // watched launches are recorded, not only counted
+  std::optional<FlightRecorder::Options> recorder;  // not a flag either: what is kept meanwhile
+  bool among_others = false;  // not a flag either: others may want the same output
   bool kernel = false;
   bool no_returns = false;
   bool no_follow = false;
@@ -45,7 +45,7 @@ struct CaptureFlags {
   std::string sample;  // how often GPUs are sampled; empty: not said
   bool no_sample = false;
   bool switches = false;
-  std::string gpu;  // what is recorded of when GPUs worked; empty: nothing
+  std::string gpu;  // which GPU times are recorded; empty: none
   std::vector<std::string> disabled_features;
   std::vector<std::string> libraries;
   std::string duration;
@@ -56,14 +56,14 @@ struct CaptureFlags {
   std::string keep_size;
 
   void add_to(CLI::App& app, bool traces_machine);
-  // What top has of them, too.
+  // Those that top has, too.
   void add_profile_to(CLI::App& app);
   void add_library_to(CLI::App& app);
   void add_ring_size_to(CLI::App& app);
   // --gpu, where the traced programs can be given a library.
   void add_gpu_to(CLI::App& app);
 
-  // A flag that was given, and is of use to tracing by eBPF alone; empty: there is none.
+  // A given flag that only tracing by eBPF can use; empty: there is none.
   std::string for_ebpf_alone() const;
 
   // How often GPUs are to be sampled; nothing: as often as costs little.
@@ -72,7 +72,7 @@ struct CaptureFlags {
   Result<SourceOptions> source_options() const;
   Result<JsonlOptions> output_options() const;
   Result<std::uint64_t> duration_ns() const;  // 0: no limit
-  Result<std::uint64_t> most_bytes() const;   // likewise
+  Result<std::uint64_t> most_bytes() const;   // 0: no limit
 
  private:
   // When the trace ends, and into which files it goes.

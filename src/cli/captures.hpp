@@ -1,5 +1,4 @@
-// The ways of capturing, for whoever wants what they record: run, attach and the whole machine
-// write it, top shows it.
+// The ways of capturing: run, attach and the whole machine write what they record, top shows it.
 #pragma once
 
 #include <string>

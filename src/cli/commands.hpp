@@ -1,4 +1,4 @@
-// The subcommands. Each adds itself to the parser and, if it is the one asked for, sets the action.
+// The subcommands. Each adds itself to the parser and, if the user chose it, sets the action.
 #pragma once
 
 #include <functional>
@@ -21,13 +21,14 @@ void add_machine(CLI::App& app, Action& action);  // what is done without a subc
 #include "cli/commands.def"
 
 // What the library inside a process starts, where variables alone have brought it there: reads the
-// records of the process with this pid until it ends. No subcommand: nobody is to type it.
+// records of the process with this pid until it ends. Not a subcommand: users are not meant to type
+// it.
 bool is_inside_reader(int argc, const char* const* argv);
 Result<int> read_inside(const char* pid);
 
-// What the shells' completion asks, `cudabpf __complete WORDS…`: prints what may stand for the last
-// of the words, which the cursor is in. The first line is KIND AT WHAT, and each other one a word
-// with, after a tab, what it means.
+// What the shells' completion calls, `cudabpf __complete WORDS…`: prints what may replace the last
+// word, which the cursor is in. The first line is KIND AT WHAT, and each other one a word with,
+// after a tab, what it means.
 bool is_completion(int argc, const char* const* argv);
 void complete(const CLI::App& app, int argc, const char* const* argv);
 

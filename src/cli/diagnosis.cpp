@@ -55,7 +55,7 @@ class Diagnosis {
                   mark_width() + 1);
   }
 
-  // In one line, and if it is no, with what to do.
+  // One line; if the answer is no, with what to do.
   std::string verdict_text() const {
     if (can_trace(findings_)) {
       bool target = std::any_of(findings_.begin(), findings_.end(), [](const Finding& finding) {
@@ -97,7 +97,7 @@ class Diagnosis {
         add_together(found, *found[i]);
   }
 
-  // What works needs no explanation, where there is much of it.
+  // Many findings that are well need no explanation.
   static bool is_shown_together(const Finding& finding) {
     return finding.kind && finding.verdict == Verdict::yes;
   }

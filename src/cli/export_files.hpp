@@ -17,10 +17,10 @@ class ExportFiles {
   struct File {
     std::string path;
     analyze::ByteStream* stream;
-    std::string ending;  // what it would have been called by: what kind of file it is
+    std::string ending;  // its usual extension: what kind of file it is
   };
 
-  // `output` is what the user asked for; empty: files go into the current folder, named after the
+  // `output` is what the user gave; empty: files go into the current folder, named after the
   // trace.
   ExportFiles(std::string output, std::vector<std::string> trace);
 

@@ -46,8 +46,7 @@ class HelpFormatter : public CLI::Formatter {
  public:
   explicit HelpFormatter(unsigned width) : width_(width) {}
 
-  // Subcommands come before options: there are fewer of them, and they are what one looks for
-  // first.
+  // Subcommands come before options: there are fewer of them, and users look for them first.
   std::string make_help(const CLI::App* app, std::string name,
                         CLI::AppFormatMode mode) const override {
     return make_description(app) + make_usage(app, std::move(name)) + make_positionals(app) +
@@ -145,7 +144,7 @@ std::shared_ptr<CLI::FormatterBase> help_formatter() {
       std::clamp(terminal_of(STDOUT_FILENO).width, NARROWEST_HELP, WIDEST_HELP));
 }
 
-// Where the traces are that examples read: below this folder, as in a checkout, or where they are
+// Where the traces that examples read are: below this folder, as in a checkout, or where they are
 // installed with this program.
 static std::string folder_of_examples() {
   constexpr const char *HERE = "traces/", *ONE = "h200-gpt2.jsonl.zst";

@@ -21,7 +21,7 @@ struct PartFlags {
   analyze::ThreadFilter whose;  // phases and iterations: of the thread that launches most of these
 
   bool any() const { return !from.empty() || !to.empty() || is_of_execution(); }
-  // It is known only once the whole trace was read.
+  // Such a part is known only once the whole trace was read.
   bool is_of_execution() const { return !phases.empty() || !iteration.empty(); }
 };
 void add_part_flags(CLI::App& sub, PartFlags& flags);

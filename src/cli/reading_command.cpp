@@ -199,7 +199,7 @@ std::FILE* beside_picture(const std::string& path) { return path == "-" ? stderr
 
 namespace {
 
-// How a file of that kind is looked at; empty: there is more than one way, or none for a person.
+// How to view a file of that kind; empty: there is more than one way, or none for a person.
 std::string_view how_to_open(std::string_view ending) {
   if (ending.ends_with("html")) return "Open it in any browser.";
   if (ending == "chrome.json" || ending == "perfetto-trace")

@@ -50,10 +50,10 @@ Result<> read_trace(analyze::TraceReader& reader,
                     std::initializer_list<analyze::Analysis*> analyses);
 
 void print_json(const analyze::Json& json, std::FILE* to, bool on_one_line = false);
-// Prints that on stderr, for answers whose form has no place for it.
+// Prints what is missing on stderr, for answers whose form has no place for it.
 void say_what_is_missing(const analyze::TraceFacts& facts);
 
-// An answer: a JSON object, or a page for people. What there is to say about the trace is added.
+// An answer: a JSON object, or a page for people. The trace's facts are added.
 struct Answer {
   std::function<analyze::Json()> json;
   std::function<void(Page&)> page;

@@ -1,4 +1,4 @@
-// What `top` keeps in memory, and when it is written, as a user asks for it.
+// What `top` keeps in memory, and when it is written, as a user gives it.
 #pragma once
 
 #include <optional>

@@ -27,7 +27,7 @@ std::string summary_at_end(const TraceWritten& written, const Terminal& terminal
   // What else the end says: where the trace is, what to type next.
   constexpr unsigned SCREEN = 24, OTHER_LINES = 8;
   if (written.files != 1 || written.lines > MAX_LINES || !is_file(written.path)) return {};
-  // Nobody waits for a bar here, and whoever cannot read it again gets no answer.
+  // No progress bar is needed here; a user who cannot read the trace again gets no answer.
   if (!become_reader()) return {};
   auto reader = analyze::TraceReader::open({written.path});
   if (!reader) return {};

@@ -1,4 +1,4 @@
-// What a run says of the trace that it has just written.
+// What a run prints about the trace that it has just written.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace cudabpf::cli {
 
-// What `cudabpf summary` says of it, as much as fits on the terminal beside the rest of the run's
-// end. Empty where it would take long to read, or cannot be read again.
+// What `cudabpf summary` prints about it, as much as fits on the terminal beside the rest of the
+// run's end. Empty if the trace would take long to read, or cannot be read again.
 std::string summary_at_end(const TraceWritten& written, const Terminal& terminal);
-// By how much zstd would make it smaller, by a sample of it; 0 where it is small or compressed.
+// The factor by which zstd would shrink it, from a sample; 0 where it is small or compressed.
 double compresses_by(const TraceWritten& written);
 
 }  // namespace cudabpf::cli

@@ -24,7 +24,7 @@ namespace cudabpf::cli {
 
 namespace {
 
-// Reports at once which processes end, as far as the kernel can (Linux 5.3).
+// Reports at once which processes end, where the kernel can (Linux 5.3).
 class Endings {
  public:
   explicit Endings(const std::vector<std::uint32_t>& pids) {
@@ -114,7 +114,7 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   return session;
 }
 
-// While this process still has the rights for it.
+// Runs while this process still has the rights for it.
 void CaptureSession::open_switches(const CaptureFlags& flags) {
   if (!flags.switches) return;
   Driver driver = nvidia_driver();
@@ -179,7 +179,7 @@ Result<> CaptureSession::open_recorder(const FlightRecorder::Options& options,
   return ok();
 }
 
-// Nobody reads the trace any more, or what is shown in its place.
+// Whether the reader of the trace, or of what is shown in its place, has gone.
 bool CaptureSession::reader_gone() const {
   if (trace_) return trace_->reader_gone();
   pollfd output{STDOUT_FILENO, 0, 0};
@@ -224,7 +224,7 @@ Result<> CaptureSession::begin(Session session, const std::function<void(Capture
   return ok();
 }
 
-// Nobody may be there to see a trace without a command grow: it must not fill the disk.
+// A trace without a command may grow unattended: it must not fill the disk.
 bool CaptureSession::disk_is_low() const {
   constexpr std::uintmax_t MOST = 1 << 30, PART = 20;
   if (!trace_) return false;
@@ -274,7 +274,7 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
     Signals::Got got = signals_.read();
     if (got.signal) {
       bool by_keys = got.from_terminal && (got.signal == SIGINT || got.signal == SIGQUIT);
-      // It may have ended of it already.
+      // The signal may have ended it already.
       bool command_has_it = command_runs && by_keys && !waiting_for_command_to_stop;
       if (!command_has_it) return {got.signal == SIGINT ? "interrupted" : "terminated", true};
       waiting_for_command_to_stop = true;
@@ -286,7 +286,7 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
     if (std::string limit = limit_reached(begin, until); !limit.empty()) return {limit};
     if (until.command && until.command->status()) {
       if (waiting_for_command_to_stop) return {"command ended"};
-      // Whoever is awaited may have begun meanwhile: then it is known.
+      // An awaited process may have begun meanwhile: then it is known.
       std::size_t awaited = capture_->processes() ? 0 : capture_->source().awaited();
       if (!awaited && capture_->all_ended()) return {"command ended"};
       if (std::size_t children = capture_->processes() + awaited; !reported_children && children) {
@@ -314,7 +314,7 @@ void CaptureSession::wait_if_it_ends(StartedCommand& command) {
     if (waited > TO_END_NS || (waited > TO_BEGIN_NS && !Procfs().is_exiting(command.pid()))) return;
     pollfd polled[] = {{command.pidfd(), POLLIN, 0}, {signals_.fd(), POLLIN, 0}};
     poll(polled, std::size(polled), STEP_MS);
-    if (polled[1].revents) return;  // asked again
+    if (polled[1].revents) return;  // checked again
   }
 }
 

@@ -38,13 +38,13 @@ class CaptureSession {
 
   ~CaptureSession() { signals_.leave_to_others(false); }
 
-  // Selects whom to trace, then writes the header and starts reading: whoever sees the header knows
-  // that tracing has begun. `session` already has what the command line says: the mode, and whom.
+  // Selects what to trace, then writes the header and starts reading: the header shows that tracing
+  // has begun. `session` already has what the command line says: the mode, and the targets.
   Result<> begin(Session session, const std::function<void(Capture&)>& select);
 
   // When to end, besides signals and --duration.
   struct Until {
-    StartedCommand* command = nullptr;  // it, and every traced child of it, has ended
+    StartedCommand* command = nullptr;  // it, and each traced child, has ended
     std::vector<std::uint32_t> pids;    // all of these, and their traced children, have ended
   };
   // Runs until then, ends the trace and reports what it found. Returns the exit status.
@@ -71,15 +71,15 @@ class CaptureSession {
   Ended wait_for_end(const Until& until);
   void write_what_is_kept();
   void wait_if_it_ends(StartedCommand& command);
-  // Why a trace that runs since then must end now; empty: it need not.
+  // Why a trace that began at `since` must end now; empty: it need not.
   std::string limit_reached(std::uint64_t since, const Until& until);
   bool disk_is_low() const;
   void say_end(Totals totals, const TraceWritten& written);
 
   Signals signals_;  // first: threads inherit the signals that it blocks
-  // What top shows goes here. Messages go to the screen that is made last: screen_.
+  // For what top shows. Messages go to the screen that is made last: screen_.
   std::unique_ptr<Screen> watched_;
-  std::unique_ptr<Screen> screen_;  // second: whatever ends after it may have something to say
+  std::unique_ptr<Screen> screen_;                  // second: members destroyed before it may print
   std::uint64_t duration_ns_ = 0, most_bytes_ = 0;  // 0: no limit
   std::uint64_t looked_at_disk_ = 0;
   bool quiet_ = false, inside_ = false;

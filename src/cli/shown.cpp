@@ -28,7 +28,7 @@ namespace {
 
 constexpr unsigned WIDEST_PAGE = 160;
 
-// While a pager runs, Ctrl-C is for it, and it may end before it has read everything.
+// While a pager runs, Ctrl-C is for the pager, which may end before it has read everything.
 class SignalsAside {
  public:
   SignalsAside() {
@@ -84,8 +84,8 @@ void write_all(int fd, std::string_view text) {
   }
 }
 
-// Whether a pager showed the text. Its exit status is nobody's business, but for a shell's that
-// found no such program.
+// Whether a pager showed the text. Its exit status does not matter, except a shell's that found no
+// such program.
 bool was_paged(const Pager& pager, std::string_view text) {
   auto pipe = make_pipe();
   if (!pipe) return false;
@@ -102,7 +102,7 @@ bool was_paged(const Pager& pager, std::string_view text) {
                                 WEXITSTATUS(status) != exit_code::NOT_FOUND);
 }
 
-// What goes through a pipe, as into head, is mostly for whoever sits at the terminal.
+// Output through a pipe, as into head, mostly ends up on the terminal.
 std::optional<unsigned> width_beyond(int fd) {
   struct stat status {};
   Terminal terminal = terminal_of(STDERR_FILENO);

@@ -16,8 +16,8 @@ Page page_for(std::FILE* to);
 // from them belong to the caller. With file capabilities, users can read only their own traces.
 Result<> become_reader();
 
-// Prints a text. On a terminal that it is too long for, this becomes a reader, and a pager shows
-// the text; see pager_for().
+// Prints a text. If it is too long for the terminal, this process becomes a reader, and a pager
+// shows the text; see pager_for().
 void show(const std::string& text, std::FILE* to);
 
 }  // namespace cudabpf::cli

@@ -16,19 +16,20 @@ class Signals {
 
   struct Got {
     int signal = 0;  // 0: none
-    // The terminal sends Ctrl-C to everybody in the foreground, so the command got it, too.
+    // The terminal sends Ctrl-C to every process in the foreground, so the command got it, too.
     bool from_terminal = false;
   };
   Got read();
 
-  // From here on SIGUSR1 is something to wait for, too: it asks for something, and ends nothing. To
-  // be called before threads are started.
+  // From here on SIGUSR1 is something to wait for, too: it makes a request, and ends nothing. To be
+  // called before threads are started.
   void take_requests();
   int request_fd() const { return request_fd_.get(); }
-  bool requested();  // since it was asked last
+  bool requested();  // since the last call
 
-  // The trace ends, because of a signal or not: from here on nobody calls read(), and a signal that
-  // came or comes makes hurry_fd() readable, for whoever waits for a pipe's reader or a terminal.
+  // The trace ends, because of a signal or not: from here on read() is not called, and a signal
+  // that came or comes makes hurry_fd() readable, for code that waits for a pipe's reader or a
+  // terminal.
   void leave_to_others(bool one_came);
   int hurry_fd() const { return hurry_fd_.get(); }
   // Until the process ends: another Ctrl-C must not replace its status.

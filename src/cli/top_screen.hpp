@@ -1,5 +1,6 @@
-// `cudabpf top` on a terminal: a thread that reads keys and draws the page. It may wait for the
-// terminal, and nobody waits for it: neither the ring's reader nor the end of the program.
+// `cudabpf top` on a terminal: a thread that reads keys and draws the page. The thread may wait for
+// the terminal, but nothing waits for the thread: neither the ring's reader nor the end of the
+// program.
 #pragma once
 
 #include <memory>
@@ -22,17 +23,17 @@ class TopScreen {
   TopScreen& operator=(const TopScreen&) = delete;
 
   void start();
-  // False: those before were not yet shown. The last one is always taken. Never waits.
+  // False: earlier intervals were not yet shown. The last one is always taken. Never waits.
   bool take(const TopInterval& interval, bool last);
 
-  // What keys ask of the session: then asked_fd() is readable.
+  // Requests of keys to the session: then asked_fd() is readable.
   int asked_fd() const;
   struct Asks {
     bool end = false, write = false;
   };
   Asks asked();
 
-  // The terminal is as before. What there is to say at the end, as text.
+  // Restores the terminal. Returns what is printed at the end, as text.
   std::string close();
 
  private:

@@ -207,7 +207,8 @@ TEST_CASE("A signal's handler makes calls at any moment") {
   CHECK(process.counted(abi::CB_ENTERED) <= 2 * (made + handled));
 }
 
-TEST_CASE("A child's threads that call at once get one piece of shared memory, by the first of them") {
+TEST_CASE(
+    "A child's threads that call at once get one piece of shared memory, by the first of them") {
   OpenListener listener;
   load();
   constexpr int CHILDREN = 20;

@@ -10,14 +10,14 @@
 
 namespace cudabpf::analyze {
 
-// A Call has an `id`; 0: there is none. Call::MOST: those are kept whose ids are among the last so
-// many, which is a power of two.
+// A Call has an `id`; 0: there is none. Calls with the last Call::MOST ids are kept, which is a
+// power of two.
 template <typename Call>
 class CallsById {
  public:
   explicit CallsById(std::size_t most = Call::MOST) : most_(most) {}
 
-  // Returns the one that is forgotten for it; its id is 0 if there is none.
+  // Returns the call that is forgotten for it; its id is 0 if there is none.
   Call add(const Call& call) {
     if (!call.id) return {};
     if (calls_.empty()) calls_.resize(std::min(FIRST, most_));
@@ -40,10 +40,10 @@ class CallsById {
  private:
   static constexpr std::size_t FIRST = 1024;
 
-  // Ids are given one after the other, so each has a place of its own, as far as they are kept.
+  // Ids are given one after the other, so each kept call has a place of its own.
   std::size_t index_of(std::uint64_t id) const { return id & (calls_.size() - 1); }
   Call& place_of(std::uint64_t id) { return calls_[index_of(id)]; }
-  // What had places of its own still has.
+  // Calls with a place of their own still have one.
   void grow() {
     std::vector<Call> old(2 * calls_.size());
     old.swap(calls_);

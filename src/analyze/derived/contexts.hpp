@@ -1,4 +1,4 @@
-// Fills in which context is current on their thread.
+// Fills in which context is current on a call's thread.
 #pragma once
 
 #include <utility>

@@ -67,8 +67,8 @@ NodesAlike nodes_in(const Parsed& node, Names& names) {
   return nodes;
 }
 
-// The list says what the kernels are, and the line how many: of more nodes than were listed, only
-// that is known.
+// The list names the kernels, and the line counts them: only the count is known of nodes that were
+// not listed.
 void add_up(LaunchedGraph& graph) {
   std::uint64_t nodes = 0, kernels = 0;
   for (const NodesAlike& one : graph.list) {

@@ -1,4 +1,5 @@
-// What graphs hold that a trace's calls launch: a trace says it once, before the first launch.
+// The contents of the graphs that a trace's calls launch: a trace has them once, before the first
+// launch.
 #pragma once
 
 #include <cstdint>
@@ -36,12 +37,12 @@ class GraphContents {
  public:
   explicit GraphContents(Names& names) : names_(names) {}
 
-  // Fills in what the graph holds that the line launches, or is about.
+  // Fills in the contents of the graph that the line launches, or is about.
   void follow(Line& line);
 
  private:
-  // cudabpf writes at most MAX_LISTED of one; no real trace has as many graphs, or as much in
-  // them.
+  // cudabpf lists at most MAX_LISTED nodes of a graph; no real trace has as many graphs, or as many
+  // nodes in them.
   static constexpr std::size_t MAX_LISTED = 1000, MAX_GRAPHS = 1 << 16, MAX_NODES = 1 << 19;
 
   const LaunchedGraph* find(std::uint64_t number);

@@ -16,7 +16,7 @@ void IssuingCalls::follow(Line& line) {
       measured_ = true;
       break;
     case LineKind::call:
-      // One that failed has made nothing work.
+      // A failed call has issued nothing.
       if (measured_ && !line.failed()) call(line);
       break;
     case LineKind::gpu_operation:

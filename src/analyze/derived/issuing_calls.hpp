@@ -1,5 +1,5 @@
-// The calls that make a GPU work. Lines of what it did come a tenth of a second or more after
-// theirs and name them only by id; what was known of them is kept here.
+// The calls that give a GPU work. Lines of GPU operations come a tenth of a second or more later
+// and name their call only by id; what was known of it is kept here.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace cudabpf::analyze {
 
 struct IssuingCall {
-  // A GPU has a few thousand calls' work before it, and what it did is reported within seconds.
+  // At most a few thousand calls' work is queued, and what a GPU did is reported within seconds.
   static constexpr std::size_t MOST = std::size_t{1} << 20;
 
   std::uint64_t id = 0;
@@ -27,13 +27,13 @@ struct IssuingCall {
   Dimensions grid{}, block{};
   std::uint32_t shared = 0;
   NodeWork node = NodeWork::none;  // what it would be in a graph: a kernel, a graph
-  bool is_async = false;           // by what it is, it need not wait for its work
+  bool is_async = false;           // this kind of call need not wait for its work
   bool timed = false;              // its duration is known
   bool nested = false;             // it was made inside another
-  // Its stream was made before to wait for an event, a host function or a value in memory.
+  // Its stream had been made to wait for an event, a host function or a value in memory.
   bool has_to_wait = false;
 
-  // Both clocks have their error, so work may seem to begin before it was asked for.
+  // Both clocks have their error, so work may seem to begin before it was issued.
   std::uint64_t queued_until(std::uint64_t begin) const { return begin > ts ? begin - ts : 0; }
 };
 
@@ -41,8 +41,8 @@ class IssuingCalls {
  public:
   explicit IssuingCalls(std::size_t most = IssuingCall::MOST) : calls_(most) {}
 
-  // Notes a call, and fills in which one issued what the line reports of a GPU. Of traces without
-  // GPUs' own times, nothing is kept.
+  // Notes a call, and fills in which one issued the GPU operation of a line. Nothing is kept if the
+  // trace has no GPU times.
   void follow(Line& line);
 
  private:
@@ -58,10 +58,10 @@ class IssuingCalls {
   void call(const Line& line);
   void follow_stream(const Line& line);
 
-  bool measured_ = false;  // there is, or may be, work to join them with
+  bool measured_ = false;  // there are, or may be, GPU operations to join
   CallsById<IssuingCall> calls_;
-  // Calls: whose work was the last of a stream, or the last before an event; what streams were made
-  // to wait for.
+  // Calls: the one whose work was the last of a stream, or the last before an event; the one that a
+  // stream was made to wait for.
   HashMap<StreamKey, std::uint64_t, StreamHash> last_work_, waiting_;
   HashMap<Event, std::uint64_t, EventHash> events_;
 };

@@ -18,7 +18,7 @@ struct Process {
   std::uint64_t number = 0;  // from 1, in the order of their first lines
   std::uint32_t pid = 0, ppid = 0;
   Name comm;                // its current name; none: not known
-  Name command;             // its command line; likewise
+  Name command;             // its command line; none: not known
   Name container;           // "docker 8f2b…"; none: in none, or no line said so
   bool known = false;       // a line about the process itself has come
   std::uint64_t began = 0;  // ns; 0: before the trace

@@ -13,7 +13,7 @@ namespace {
 
 using Verdict = Judgement::Verdict;
 
-constexpr double TELLABLE = 0.05;     // less would be shown as 0.0 %
+constexpr double MIN_VISIBLE = 0.05;  // less would be shown as 0.0 %
 constexpr double PER_POINT = 10'000;  // millionths
 
 Spread spread_of(const MeasurePart& asked, const std::vector<TraceFigures>& traces,
@@ -116,7 +116,7 @@ std::string change_text(double a, double b) {
   if (a == 0) return "new";
   if (b == 0) return "gone";
   double percent = 100 * (b / a - 1);
-  return std::abs(percent) < TELLABLE ? "~" : signed_percent(percent);
+  return std::abs(percent) < MIN_VISIBLE ? "~" : signed_percent(percent);
 }
 
 std::string change_text(const Judgement& judgement) {
@@ -142,7 +142,7 @@ std::string change_text(const Compared& of) {
   if (of.unit() != Unit::share) return change_text(of.a.figure, of.b.figure);
   double points = of.change() / PER_POINT;
   if (points == 0) return "=";
-  return std::abs(points) < TELLABLE ? "~" : fmt::format("{:+.1f} points", points);
+  return std::abs(points) < MIN_VISIBLE ? "~" : fmt::format("{:+.1f} points", points);
 }
 
 std::string figure_text(Unit unit, double value) {

@@ -12,14 +12,14 @@ namespace cudabpf::analyze {
 
 // A figure in the traces of one side.
 struct Spread {
-  std::vector<std::optional<double>> of_each;  // in the order of the traces; none: it has no such
+  std::vector<std::optional<double>> of_each;  // in the order of the traces; none: it lacks it
   std::size_t known = 0;                       // traces that have it
-  // What counts of those: their median, or the most.
+  // The side's figure: the median of those, or the most.
   double figure = 0;
   double least = 0, most = 0;
 
   bool in_all() const { return known == of_each.size(); }
-  // How far a trace is from the figure, at most.
+  // The largest distance of a trace from the figure.
   double off() const { return std::max(most - figure, figure - least); }
   bool operator==(const Spread&) const = default;
 };
@@ -33,7 +33,7 @@ struct Compared {
   std::string title() const;
   Unit unit() const { return asked.measure->unit; }
   double change() const { return b.figure - a.figure; }
-  // Whether all traces of both sides are the same in this.
+  // Whether all traces of both sides agree in this.
   bool same() const;
 };
 

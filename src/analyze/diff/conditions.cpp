@@ -45,7 +45,7 @@ std::string obstacle(const Compared& compared, const DiffSide& a, const DiffSide
   return {};
 }
 
-// What the change counts as: within the noise it is none.
+// The change that counts: none within the noise.
 double change_of(const Compared& compared) {
   return compared.noise == Noise::within ? 0 : compared.change();
 }
@@ -66,7 +66,7 @@ std::string signed_figure(Unit unit, double change) {
   return (change < 0 ? "-" : "+") + figure;
 }
 
-// In what the limit is given, whatever the noise.
+// In the limit's unit, whatever the noise.
 std::string change_cell(const Outcome& outcome) {
   const Compared& of = outcome.compared;
   if (!of.a.known || !of.b.known) return "";

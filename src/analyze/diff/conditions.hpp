@@ -1,5 +1,5 @@
-// Conditions that a comparison may be asked for, so that a program that calls it learns of a change
-// that matters: "launches > +5 %", "memory-peak:device > +100 MiB".
+// Conditions that a comparison checks, so that a calling program learns of a change that matters:
+// "launches > +5 %", "memory-peak:device > +100 MiB".
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ struct Condition {
   double limit = 0;
 };
 
-// MEASURE[:PART] (>|<) [+|-]NUMBER [%|UNIT]. What is wrong is said, with the measures there are.
+// MEASURE[:PART] (>|<) [+|-]NUMBER [%|UNIT]. The error says what is wrong, and lists the measures.
 Result<Condition> parse_condition(std::string_view text);
 std::vector<MeasurePart> asked_of(const std::vector<Condition>& conditions);
 

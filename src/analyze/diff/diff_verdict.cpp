@@ -64,7 +64,7 @@ std::string with_change(const Compared& row) {
   return fmt::format("{} ({})", both(row), signed_percent(100 * (row.b.figure / row.a.figure - 1)));
 }
 
-// What went along with it: that more or less was asked for, or that it took longer.
+// What changed along with it: how much was issued, or how long it took.
 std::string beside(const Difference& difference) {
   std::string text;
   auto add = [&](const char* what, const std::vector<Compared>& rows, std::string_view measure) {
@@ -84,7 +84,7 @@ DiffVerdict verdict_of(const Difference& difference) {
   DiffVerdict verdict;
   if (const Compared* row = row_of(difference.iterations, "iteration-time")) {
     verdict.by = row;
-    // If one side waits after each and the other does not, the times are not those of the same.
+    // If only one side waits after each, the two times do not measure the same thing.
     verdict.is = difference.on_iterations.size() == 1 ? Beside::apart : judged(*row);
     verdict.title = title_of(*row, verdict.is, true);
     verdict.text = fmt::format("{}, p50{}.", both(*row), beside(difference));

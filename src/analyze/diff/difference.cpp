@@ -28,8 +28,8 @@ std::vector<const Settings*> settings_of(const DiffSide& side) {
   return all;
 }
 
-// What has rows of its own, in any of the traces. What only a later trace has comes after what
-// precedes it there.
+// The parts that have rows, in any of the traces. A part that only a later trace has comes after
+// the one that precedes it there.
 std::vector<MeasurePart> parts_of(const Measure& measure, const DiffSide& a, const DiffSide& b) {
   std::vector<MeasurePart> all;
   for (const DiffSide* side : {&a, &b})
@@ -45,7 +45,7 @@ std::vector<MeasurePart> parts_of(const Measure& measure, const DiffSide& a, con
   return all;
 }
 
-// Those that are 0 everywhere are left out, and those that only repeat another.
+// Measures that are 0 everywhere, or only repeat another, are left out.
 std::vector<Compared> compared(Measure::Place place, const DiffSide& a, const DiffSide& b) {
   std::vector<Compared> all;
   auto add = [&](const MeasurePart& asked) {
@@ -142,7 +142,7 @@ std::vector<Difference::Kernel> kernels(const Measures& a, const Measures& b, Ke
   return all;
 }
 
-// What GPUs took for each kernel, however it was configured; empty unless both traces have it.
+// GPU time of each kernel, in all configurations; empty unless both traces have it.
 std::vector<Difference::Timed> gpu_kernels(const Measures& a, const Measures& b) {
   if (!a.gpus_measured() || !b.gpus_measured()) return {};
   struct Kernel {

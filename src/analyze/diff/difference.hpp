@@ -22,7 +22,7 @@ struct DiffSide {
 };
 // "A"; "A2", if there are several.
 std::string name_of(char letter, const DiffSide& side, std::size_t trace);
-// How, or of what, the traces were taken differently.
+// How the traces differ in what was traced, and how.
 std::vector<Setting> settings_unlike(const DiffSide& a, const DiffSide& b);
 // The one of middle duration.
 std::size_t middle_trace(const std::vector<TraceFigures>& traces);
@@ -69,8 +69,7 @@ struct Difference {
   std::vector<Timed> functions;            // the largest change of the total first
   std::vector<Timed> ioctls;               // by group; empty unless both traces have them
   std::vector<Kernel> kernels;  // those that ran more or less often; the largest change first
-  // What GPUs took for each; empty unless both traces have it. The largest change of the total
-  // first.
+  // GPU time of each; empty unless both traces have it. The largest change of the total first.
   std::vector<Timed> gpu_kernels;
   std::vector<Failure> failures;  // those that became more or fewer
   bool by_configuration = false;
@@ -86,7 +85,7 @@ Difference difference(const DiffSide& a, const DiffSide& b, Kernels::By by);
 // What a person wants to know first: which side is faster, by the time of an iteration where both
 // have iterations, else by that of the whole trace.
 struct DiffVerdict {
-  // B, beside A. `apart`: their times are not those of the same.
+  // B, beside A. `apart`: their times do not measure the same thing.
   enum class Is : std::uint8_t { same, unclear, apart, faster, slower };
   Is is = Is::same;
   const Compared* by = nullptr;  // null: nothing can be compared

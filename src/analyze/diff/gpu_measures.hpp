@@ -1,5 +1,4 @@
-// The measures of what GPUs did, of a trace that has measured it: what the table in measure.cpp
-// refers to.
+// The measures of a trace that has GPU times, to which the table in measure.cpp refers.
 #pragma once
 
 #include <cstdint>

@@ -43,7 +43,7 @@ Figure kernel_runs(Of of) { return of.kernels().totals().runs(); }
 Figure memory_peak(Of of) { return of.gpu_peak(); }
 Figure not_followed(Of of) { return of.memory_left_out().blocks; }
 
-// Those that gave the GPU something to do, of kernels and of graphs.
+// Launches of kernels and graphs that gave the GPU work.
 Figure launches(Of of) {
   const Kernels::Totals& totals = of.kernels().totals();
   return totals.launches - totals.captured + totals.graphs;

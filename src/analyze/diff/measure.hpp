@@ -1,5 +1,5 @@
-// What can be compared by name. One table: the rows of `diff`, its JSON, the conditions of
-// --fail-if, their completion and what is said of a wrong one are made of it.
+// What can be compared by name. One table makes the rows of `diff`, its JSON, the conditions of
+// --fail-if, their completion and the error for a wrong one.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace cudabpf::analyze {
 enum class Unit : std::uint8_t { count, time, bytes, share };  // time: ns; share: in millionths
 std::string_view to_string(Unit unit);
 
-// What a trace has to have, all of it, for a measure to be known; and for two to be comparable.
+// What must be complete in a trace for a measure to be known, and in both to compare it.
 enum class Need : std::uint16_t {
   calls = 1 << 0,  // every call
   launches = 1 << 1,
@@ -28,12 +28,12 @@ enum class Need : std::uint16_t {
   times = 1 << 6,      // when they returned
   names = 1 << 7,      // of kernels
   driver = 1 << 8,     // operations on the driver's devices
-  processes = 1 << 9,  // who they are, and how they ended
+  processes = 1 << 9,  // their names, and how they ended
   gpu_errors = 1 << 10,
   the_end = 1 << 11,    // when it ended
-  pending = 1 << 12,    // what the GPU had to do at any moment
+  pending = 1 << 12,    // the GPU's pending work at any moment
   graphs = 1 << 13,     // what the launched graphs hold
-  gpu_times = 1 << 14,  // how long GPUs took for what they did
+  gpu_times = 1 << 14,  // how long GPU operations took
 };
 class Needs {
  public:
@@ -60,7 +60,7 @@ constexpr Needs operator|(Need a, Need b) { return Needs(a) | b; }
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
 struct Measure {
   enum class Place : std::uint8_t { totals, iterations, phases };  // the table that has its rows
-  // What counts of the traces of one side: what is usual, or what should never be.
+  // The figure of a side's traces that counts: the usual one, or the most of what should never be.
   enum class Counts : std::uint8_t { median, most };
   using Whole = std::optional<std::uint64_t> (*)(const Measures&);
   using Parts = std::vector<PartFigure> (*)(const Measures&);
@@ -72,13 +72,13 @@ struct Measure {
   Place place = Place::totals;
   Needs needs = {};
   Counts counts = Counts::median;
-  std::string_view unlike = {};      // it has a row only where it is not the same as this measure
+  std::string_view unlike = {};      // it has a row only where it differs from this measure
   Whole whole = nullptr;             // null: it has parts alone
   std::string_view part_is = {};     // what may stand behind a colon: "direction"; empty: nothing
   std::string_view part_title = {};  // with {} for the part; empty: parts have no rows
   Parts parts = nullptr;
-  bool without_is_zero = false;  // where a trace does not have a part that another has
-  // It has rows only where all traces have the whole, and a trace without that has no part of it.
+  bool without_is_zero = false;  // a part that only another trace has counts as 0
+  // It has rows only where all traces have the whole; a trace without the whole has no parts.
   bool in_all = false;
   // Within a trace, where it is a median of many values.
   Median (*median)(const Measures&) = nullptr;

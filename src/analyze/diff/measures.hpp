@@ -58,7 +58,7 @@ class Measures : public Analysis, private LiveMemory::Listener {
   std::vector<Peak> peaks() const;  // of each kind of memory that was used
   std::uint64_t gpu_peak() const { return gpu_held_.peak; }
   bool gpus_measured() const { return kernels_.gpu().measured(); }
-  // What GPUs took for each iteration after warm-up, the shortest first; empty: not measured.
+  // GPU time of each iteration after warm-up, the shortest first; empty: not measured.
   const std::vector<std::uint64_t>& gpu_of_iterations() const { return gpu_of_iterations_; }
   const LiveMemory::LeftOut& memory_left_out() const { return memory_.live().left_out(); }
 

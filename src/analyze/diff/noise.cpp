@@ -37,11 +37,11 @@ std::vector<std::size_t> doubled_ranks(const std::vector<double>& all) {
   return ranks;
 }
 
-// How likely it is that so many of these ranks, drawn by chance, add up to at least `sum`.
+// The probability that `drawn` of these ranks, drawn by chance, add up to at least `sum`.
 double chance_of(const std::vector<std::size_t>& ranks, std::size_t drawn, std::size_t sum) {
   std::size_t all = 0;
   for (std::size_t rank : ranks) all += rank;
-  // By how many were drawn and what they add up to: the share of all ways to draw so many.
+  // By the number drawn and its sum: the share of all ways to draw that many.
   std::vector<std::vector<double>> chance(drawn + 1, std::vector<double>(all + 1));
   chance[0][0] = 1;
   for (std::size_t i = 0; i < ranks.size(); i++) {
@@ -60,7 +60,7 @@ double chance_of(const std::vector<std::size_t>& ranks, std::size_t drawn, std::
   return chance_of_sum;
 }
 
-// How likely it is that the traces of two sides are ordered best by chance: 1 of so many ways.
+// The probability that chance alone orders the traces of two sides best: 1 in the number of ways.
 double rarest(std::size_t a, std::size_t b) {
   double chance = 1;
   for (std::size_t i = 1; i <= a; i++)

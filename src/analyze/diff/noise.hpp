@@ -1,5 +1,5 @@
-// Whether a change is more than what differs anyway: from call to call within a trace, and from
-// trace to trace of the same program.
+// Whether a change exceeds ordinary variation: from call to call within a trace, and from trace to
+// trace of the same program.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace cudabpf::analyze {
 
-// The median of values within one trace, and by how much medians of so many differ by chance.
+// The median of values within one trace, and how much medians of that many vary by chance.
 struct Median {
   std::uint64_t count = 0;
   double value = 0, standard_error = 0;
@@ -20,8 +20,8 @@ Median median_of(const Durations& times);
 Median median_of(std::span<const std::uint64_t> sorted);
 
 // Two runs of one program are never alike. Durations are said to have changed if their medians
-// differ by more than MIN_CHANGE, and by more than STANDARD_ERRORS times what medians of that many
-// calls, with that spread, differ by chance; and never with fewer calls than MIN_CALLS.
+// differ by more than MIN_CHANGE, and by more than STANDARD_ERRORS times what chance makes of
+// medians of that many calls with that spread; never with fewer calls than MIN_CALLS.
 struct Judgement {
   static constexpr std::uint64_t MIN_CALLS = 10;
   static constexpr double MIN_CHANGE = 0.05;
@@ -44,11 +44,10 @@ enum class Noise : std::uint8_t {
 };
 std::string_view to_string(Noise noise);
 
-// The values of one figure in the traces of each side. It is beyond the noise if one side's values
-// rank so high among all that chance alone would do it at most once in twenty times (the exact
-// test of Mann and Whitney; with three a side, none may lie among the others). Where so few traces
-// are never that rare, the sides must lie further apart than either is wide, which is about as
-// rare.
+// The values of one figure in the traces of each side. The figure is beyond the noise if chance
+// alone would rank one side's values that high at most once in twenty times (the exact test of Mann
+// and Whitney; with three a side, none may lie among the others). Where traces are too few for
+// that, the gap between the sides must exceed the width of either, which is about as rare.
 Noise noise_of(const std::vector<double>& a, const std::vector<double>& b);
 // The same of two traces, for a median of values within each.
 Noise noise_of(const Median& a, const Median& b);

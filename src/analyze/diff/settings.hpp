@@ -20,7 +20,7 @@ struct Setting {
   std::string_view so;      // what a difference means for the comparison; may be empty
   Needs incomparable = {};  // measures that need one of these cannot be compared
 };
-// Those in which not all traces of both sides are alike.
+// The settings in which not all traces of both sides are alike.
 std::vector<Setting> settings_unlike(const std::vector<const Settings*>& a,
                                      const std::vector<const Settings*>& b);
 

@@ -17,7 +17,8 @@ struct Spoils {
   Needs about;
 };
 
-// What may be wrong after a loss. Any other, and those of a newer version, may make all wrong.
+// What may be wrong after a loss. Other losses, and those of a newer version, may make everything
+// wrong.
 constexpr Spoils SPOILT_BY_LOSS[] = {
     {"ring_full_return", Need::results | Need::times | Need::waits | Need::memory},
     {"ring_full_process", Need::processes | Need::memory},
@@ -45,7 +46,8 @@ Needs spoilt_by(std::string_view what, const Spoils (&known)[Size]) {
   return at == std::end(known) ? Needs::all() : at->about;
 }
 
-// GPUs did, or may have done, what the trace does not have: see the end's `gpu_operations`.
+// Whether GPUs did, or may have done, operations that the trace lacks: see the end's
+// `gpu_operations`.
 bool lacks_gpu_operations(const TraceFacts& facts) {
   if (!facts.end || !facts.end->gpu_operations) return false;
   const GpuOperationCounts& operations = *facts.end->gpu_operations;

@@ -26,7 +26,7 @@ struct TraceFigures {
   TraceFacts facts;
   Settings settings;
   std::vector<Doubt> doubts;
-  bool issued_alone = false;    // its iterations' times are those of enqueuing them
+  bool issued_alone = false;    // its iterations' times cover only enqueuing
   std::vector<Figure> figures;  // those that it has, in the order of the table
 
   const Figure* find(const MeasurePart& asked) const;  // null: the trace has no such thing

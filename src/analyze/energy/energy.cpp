@@ -102,8 +102,8 @@ void Energy::share_among_classes(OfGpu& gpu, const Sampled& sampled) const {
     gpu.classes = classes;
 }
 
-// Those after warm-up. The counter's readings do not meet their beginnings: the first and the last
-// count by as much of them as lies in the window.
+// Iterations after warm-up. The counter is not read just where they begin: the first and the last
+// count by the share that lies in the window.
 std::optional<Energy::OfIterations> Energy::of_iterations(const EnergyReadings& readings) const {
   const Iterations& iterations = execution_.iterations();
   std::uint64_t begin = part_.clipped(iterations.warm), end = part_.clipped(iterations.end);

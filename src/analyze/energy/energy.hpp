@@ -33,7 +33,7 @@ class Energy : public Analysis {
     std::optional<IdlePower::Found> idle;
     std::optional<std::uint32_t> pid;  // the only process that had the GPU
     std::string no_pid;                // why there is none
-    Stretch process;                   // while it had it
+    Stretch process;                   // while this process had the GPU
     std::optional<ModelledEnergy> classes;
     std::string no_classes;  // why there is no model; both empty: no work was measured
   };
@@ -44,7 +44,7 @@ class Energy : public Analysis {
         own_execution_(std::make_unique<Execution>(names, wanted, 0, part)),
         execution_(*own_execution_),
         model_(names) {}
-  // With an execution that others feed, and that they finish first.
+  // With an execution that the caller feeds, and finishes first.
   Energy(Names& names, const Execution& execution, Part part)
       : part_(part), execution_(execution), model_(names) {}
 
@@ -71,7 +71,7 @@ class Energy : public Analysis {
   std::optional<OfIterations> of_iterations(const EnergyReadings& readings) const;
 
   Part part_;
-  std::unique_ptr<Execution> own_execution_;  // null: others feed it
+  std::unique_ptr<Execution> own_execution_;  // null: the caller feeds one
   const Execution& execution_;
   EnergyModel model_;
   std::map<std::uint32_t, Sampled> sampled_;

@@ -1,7 +1,7 @@
 // Which kernels a GPU's energy went to, as a model: the power above idle, as it was sampled, is
 // shared among what ran between two samples by how long each ran. No counter shows that: a kernel
 // that needs more power than its neighbours gets too little. Power also varies while nothing runs,
-// so what ran for a moment gets nothing, or it would have to answer for all of that.
+// so what ran for a moment gets nothing: otherwise it would be charged all of that.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ std::string_view name_of_sharer(std::size_t sharer);  // "matrix multiply", "cop
 struct ModelledEnergy {
   struct Share {
     std::uint64_t time = 0;         // its operations, added up
-    std::uint64_t shared_time = 0;  // of that, where they were long enough to get a share
+    std::uint64_t shared_time = 0;  // of those long enough to get a share
     double joules = 0;
   };
   std::uint64_t from = 0, to = 0;  // the first and the last sample
@@ -35,7 +35,7 @@ struct ModelledEnergy {
   bool any_shared() const;
 };
 
-// What ran when, of one GPU, and how much power it took.
+// What ran on one GPU when, and how much power the GPU took.
 class EnergyModel {
  public:
   explicit EnergyModel(const Names& names) : classes_(names) {}
@@ -44,7 +44,7 @@ class EnergyModel {
   void worked(const Line& work, std::uint64_t until);  // what ran later is left out
 
   bool any() const { return !ordinals_.empty(); }
-  // All that worked has the same number in its process.
+  // All operations have the same device number in their process.
   bool is_one_gpu() const { return ordinals_.size() <= 1; }
   std::size_t processes() const { return pids_.size(); }
   std::uint64_t time() const { return time_; }  // of all operations, added up
@@ -57,7 +57,7 @@ class EnergyModel {
   struct Bucket {
     std::array<std::uint64_t, ENERGY_SHARERS> times{};
     double watts = 0;                     // a sum
-    std::uint64_t samples = 0, last = 0;  // when the last was
+    std::uint64_t samples = 0, last = 0;  // ts of the last
 
     void merge(const Bucket& next);
   };

@@ -9,7 +9,7 @@
 namespace cudabpf::analyze {
 
 void EnergyReadings::add(std::uint64_t ts, double joules) {
-  if (last_ && ts <= last_->ts) return;  // no trace of cudabpf's has that
+  if (last_ && ts <= last_->ts) return;  // cudabpf never writes that
   if (last_ && joules < last_->joules && falls_.size() < MAX_FALLS) falls_.push_back(ts);
   last_ = {ts, joules};
   if (seen_++ % every_) return;
@@ -63,7 +63,7 @@ void IdlePower::add(const GpuSample& sample) {
   }
   if (!sample.power_w || sample.ts < settled_ || (current_ && sample.ts < current_->from)) return;
   double watts = *sample.power_w;
-  // The sample's power is of its time, or of the time before it: that of the first begins nothing.
+  // A sample's power is that of its moment, or of the time before it: the first begins nothing.
   if (!current_) current_ = {sample.ts, 0, 0, watts, watts};
   if (sample.ts > current_->from) {
     current_->samples++;

@@ -1,6 +1,6 @@
 // How much energy a GPU used, by readings of its counter. The counter steps about ten times a
-// second and is read each one to ten seconds: a difference of two readings is exact but for one
-// step at each end, and shows nothing of less than a second.
+// second and is read every one to ten seconds: a difference of two readings is exact to one step at
+// each end, and shows nothing shorter than a second.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace cudabpf::analyze {
 
 struct EnergyUsed {
-  std::uint64_t from = 0, to = 0;  // the first and the last reading in the time that was asked for
+  std::uint64_t from = 0, to = 0;  // the first and the last reading in the wanted time
   double joules = 0;
   double error = 0;     // joules, more or less
   std::string why_not;  // it is not known; empty: it is
@@ -48,8 +48,8 @@ class EnergyReadings {
   std::vector<std::uint64_t> falls_;  // when the counter was lower than before
 };
 
-// The power of a GPU that does nothing: the least mean of a second without any activity, in which
-// it did not change. It does when the first process comes, and in the seconds after work.
+// The power of a GPU that does nothing: the least mean of a second without activity in which power
+// did not change. It changes when the first process comes, and in the seconds after work.
 class IdlePower {
  public:
   struct Found {
@@ -78,7 +78,7 @@ class IdlePower {
   std::uint64_t settled_ = 0;  // from here on: a second after the last activity
 };
 
-// Whether one process had the GPU for itself, as far as NVML named any.
+// Whether one process had the GPU for itself, going by those that NVML named.
 class SoleProcess {
  public:
   void add(const GpuSample& sample);

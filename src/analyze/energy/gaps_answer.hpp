@@ -1,4 +1,4 @@
-// What `gaps` answers: when GPUs were idle as is concluded, as was measured, and as was sampled.
+// What `gaps` answers: when GPUs were idle, as concluded, as measured and as sampled.
 #pragma once
 
 #include "analyze/energy/sampled_gpus.hpp"

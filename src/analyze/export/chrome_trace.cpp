@@ -126,8 +126,8 @@ void ChromeTrace::begin(const Track& track, const Line& line, const Label& label
   details_of(line, names_, label.kernels, flows.queued, Members(out_, names_));
   out_.text("}}");
   if (flows.end) flow(flows, track, line.ts);
-  if (flows.asks) issues_gpu_operation(true, flows.asks, track, line.ts);
-  if (flows.asked) issues_gpu_operation(false, flows.asked, track, line.ts);
+  if (flows.issuing) issues_gpu_operation(true, flows.issuing, track, line.ts);
+  if (flows.issued_by) issues_gpu_operation(false, flows.issued_by, track, line.ts);
 }
 
 // An end of an arrow, on the slice that is being written. A slice can have only one such.
@@ -139,8 +139,8 @@ void ChromeTrace::binds(std::uint64_t flow, const char* direction) {
   out_.text("\":true");
 }
 
-// An arrow from the call that is under way at `ts`. Both ends are written where it ends, since only
-// there are both known.
+// An arrow from the call that is under way at `ts`. Both ends are written where it ends, since both
+// are known only there.
 void ChromeTrace::flow(const Flows& flows, const Track& track, std::uint64_t ts) {
   for (bool begins : {true, false}) {
     event(begins ? "s" : "f", begins ? *flows.caller : track, ts);

@@ -8,8 +8,8 @@
 
 namespace cudabpf::analyze {
 
-// Beside the tracks of the process whose thread launches most; if its process was left out of what
-// is remembered, in no process.
+// Beside the tracks of the process whose thread launches most; if that process was not remembered,
+// in no process.
 void Tracks::draw_execution(const TraceFacts& facts) {
   at_work_.finish(facts);
   if (at_work_.threads().empty()) return;

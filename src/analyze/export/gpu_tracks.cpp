@@ -1,4 +1,4 @@
-// What GPUs did, as tracks below the process that asked for it: for each GPU a track a queue.
+// What GPUs did, as tracks below the issuing process: for each GPU a track per queue.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ std::string name_of_lane(const QueueKey& key, const std::string& handle, std::si
 
 }  // namespace
 
-// If nobody measures a process, it is only known when its work was enqueued.
+// Without GPU times, all that is known of a process's work is when it was enqueued.
 void Tracks::gpu_times(const Line& line) {
   auto times = nlohmann::json::parse(line.text, nullptr, false);
   if (times.contains("why") && unmeasured_.size() < MAX_TRACKS) unmeasured_.insert(line.pid);
@@ -45,7 +45,7 @@ void Tracks::draw_work(Line& work) {
   if (const IssuingCall* call = work.issuer) {
     flows.queued = call->queued_until(work.ts);
     if (call->timed && part_.has(call->ts) && timed && is_first_of(call->id))
-      flows.asked = call->id;
+      flows.issued_by = call->id;
     if (call->graph && work.op == Type::graph) {
       work.graph = call->graph;
       work.set(Field::graph);
@@ -83,7 +83,7 @@ Tracks::Lane* Tracks::lane_for(const Line& work) {
   return &*lane;
 }
 
-// Not each line names its stream. Mostly another does before the first of them is drawn.
+// Not every line names its stream. Usually another one does before the first is drawn.
 void Tracks::learn_stream(Queue& queue, const QueueKey& key, const Line& work) {
   if (!queue.handle.empty() || !work.has(Field::stream)) return;
   queue.handle = handle_name(work);
@@ -108,7 +108,7 @@ void Tracks::keep_for_operations(std::uint32_t pid, const Track& process) {
   kept_++;
 }
 
-// Another process has its pid from here on: what comes now is that one's.
+// From here on another process has the pid, and later lines belong to it.
 void Tracks::forget_operations(std::uint32_t pid) {
   if (!on_gpus_.contains(pid)) return;
   draw_operations();

@@ -47,7 +47,7 @@ class HeldTracks {
   using Event = std::function<void(TrackWriter&)>;
   void hold(Event event);
   void release();
-  std::string_view name_of(const Line& line);  // until the next one is asked for
+  std::string_view name_of(const Line& line);  // valid until the next call
   TrackWriter::Label label_of(const Line& line);
   std::string_view kernels_of(const LaunchedGraph& graph);
   template <typename Write>

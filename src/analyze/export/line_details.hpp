@@ -38,7 +38,7 @@ enum class Detail : std::uint8_t {
   unjoined,
   queued,
 };
-// By which name: as in the trace.
+// Their names, as in the trace.
 constexpr std::string_view DETAILS[] = {"error",    "ret",
 #define NUMBER(key, member, type, read, shown) DETAIL_##shown(#key, )
 #define NAME(key, member, shown) DETAIL_##shown(#key, )
@@ -59,29 +59,29 @@ void details_of(const Line& line, const Names& names, std::string_view kernels,
   else if (line.ret)
     out.number(Detail::ret, line.ret);
 
-#define TOLD_whole number
-#define TOLD_address address
-#define TOLD_dimensions dimensions
-#define IS_TOLD_detail(there, value) there
-#define IS_TOLD_unusual(there, value) is_unusual(value)
+#define SHOW_whole number
+#define SHOW_address address
+#define SHOW_dimensions dimensions
+#define IS_SHOWN_detail(there, value) there
+#define IS_SHOWN_unusual(there, value) is_unusual(value)
   auto is_unusual = [&](const auto& value) {
     if constexpr (std::is_same_v<std::decay_t<decltype(value)>, Name>)
       return value && names.text(value) != "NV_OK";
     else
       return value != 0;
   };
-#define NUMBER(key, member, type, read, shown)                              \
-  DETAIL_##shown(if (IS_TOLD_##shown(line.has(Field::member), line.member)) \
-                     out.TOLD_##read(Detail::member, line.member);)
-#define NAME(key, member, shown)                                \
-  DETAIL_##shown(if (IS_TOLD_##shown(line.member, line.member)) \
+#define NUMBER(key, member, type, read, shown)                               \
+  DETAIL_##shown(if (IS_SHOWN_##shown(line.has(Field::member), line.member)) \
+                     out.SHOW_##read(Detail::member, line.member);)
+#define NAME(key, member, shown)                                 \
+  DETAIL_##shown(if (IS_SHOWN_##shown(line.member, line.member)) \
                      out.name(Detail::member, line.member);)
 #include "trace/read/line_fields.def"
-#undef TOLD_whole
-#undef TOLD_address
-#undef TOLD_dimensions
-#undef IS_TOLD_detail
-#undef IS_TOLD_unusual
+#undef SHOW_whole
+#undef SHOW_address
+#undef SHOW_dimensions
+#undef IS_SHOWN_detail
+#undef IS_SHOWN_unusual
 
   if (auto state = line.state(); !state.empty()) out.text(Detail::state, state);
   if (line.work == Work::recorded) out.text(Detail::captured, "into a graph");

@@ -205,10 +205,10 @@ void PerfettoTrace::begin(const Track& track, const Line& line, const Label& lab
   details_of(line, names_, label.kernels, flows.queued, Annotations(*this));
   for (std::uint64_t flow : flows.begin) event_.fixed64(track_event::FLOW_IDS, flow);
   if (flows.enqueues) event_.fixed64(track_event::FLOW_IDS, flows.enqueues);
-  if (flows.asks) event_.fixed64(track_event::FLOW_IDS, BEYOND_OTHER_FLOWS + flows.asks);
+  if (flows.issuing) event_.fixed64(track_event::FLOW_IDS, BEYOND_OTHER_FLOWS + flows.issuing);
   if (flows.end) event_.fixed64(track_event::TERMINATING_FLOW_IDS, flows.end);
-  if (flows.asked)
-    event_.fixed64(track_event::TERMINATING_FLOW_IDS, BEYOND_OTHER_FLOWS + flows.asked);
+  if (flows.issued_by)
+    event_.fixed64(track_event::TERMINATING_FLOW_IDS, BEYOND_OTHER_FLOWS + flows.issued_by);
   put_event(line.ts, true);
 }
 

@@ -72,8 +72,8 @@ constexpr std::string_view unit_text(GpuUnit unit) {
 
 }  // namespace
 
-// As NVML reported: no counter falls to zero where there is no sample. How much energy was used
-// since the driver was loaded is no picture.
+// As NVML reported: counters do not fall to zero where there is no sample. The energy used since
+// the driver was loaded is not drawn.
 void Tracks::gpu_sample(const Line& line) {
   GpuSample sample = sample_in(line);
   auto draw = [&](const std::optional<double>& value, GpuUnit unit, std::string_view title) {

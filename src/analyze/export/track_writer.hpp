@@ -42,19 +42,19 @@ class TrackWriter {
  public:
   // What is on a track: a span of time, a span without an end, or a point in time.
   enum class Shape : std::uint8_t { slice, endless, instant };
-  // Arrows from a call to its driver operations, and to what it puts into a stream: both ends of
-  // one have the same number. Those to what a GPU did because of it have the call's: lines of that
-  // come when the call is long written.
+  // Arrows from a call to its driver operations, and to what it puts into a stream: both ends of an
+  // arrow have the same number. Arrows to GPU operations have the call's number: their lines come
+  // long after the call was written.
   struct Flows {
     std::span<const std::uint64_t> begin = {};  // those to driver operations that begin at a call
     std::uint64_t enqueues = 0;                 // the one to a stream; 0: none
     std::uint64_t end = 0;                      // the one that ends at an operation; 0: none
     const Track* caller = nullptr;              // the track that this one begins on
-    std::uint64_t asks = 0;                     // the call, if arrows to a GPU may begin at it
-    std::uint64_t asked = 0;                    // the call whose arrow ends at a GPU's work
+    std::uint64_t issuing = 0;                  // the call, if arrows to a GPU may begin at it
+    std::uint64_t issued_by = 0;                // the call whose arrow ends at a GPU's work
     std::optional<std::uint64_t> queued = {};   // how long after its call the work began
   };
-  // What a line is called, and of a graph's launch which kernels run: "gemm ×12, softmax, 3 more".
+  // A line's name and, for a graph's launch, the kernels that run: "gemm ×12, softmax, 3 more".
   struct Label {
     std::string_view name, kernels = {};
   };
@@ -81,7 +81,7 @@ class TrackWriter {
   virtual void finish(const TraceFacts& facts) = 0;
 };
 
-// A launch has its kernel's name, if that is known; so has what a GPU did.
+// Launches and GPU operations are named after their kernel, if it is known.
 inline bool is_named_by_kernel(const Line& line) {
   bool launches = line.meaning->work == Work::launch;
   return line.kernel && (launches || line.kind == LineKind::gpu_operation);

@@ -17,7 +17,7 @@ using Shape = TrackWriter::Shape;
 // Beyond any pid of Linux: a multiple of this is added to distinguish reused pids.
 constexpr std::uint32_t ANOTHER_PROCESS = 10'000'000;
 constexpr std::uint32_t MAX_AGAIN = 400;
-// A trace says when work was put into a stream, and nothing of when the GPU did it.
+// A trace says when work was put into a stream, but not when the GPU did it.
 constexpr std::string_view NOT_WHEN_RUN = ": when enqueued, not when run";
 
 Shape shape_of(const Line& line) {
@@ -121,7 +121,7 @@ void Tracks::call(const Line& line) {
   if (outermost) thread.flows.clear();  // the rest are of calls whose lines are missing
   flows_kept_ += thread.flows.size() + flows.size();
   bool counts = !line.failed() && is_counted(line);
-  // Where it is measured when the work was done, a mark when it was enqueued would say less.
+  // Where the work's GPU times are known, a mark when it was enqueued would say less.
   bool measured = gpu_operations_ && !unmeasured_.contains(line.pid);
   bool enqueues = counts && line.async && line.has(Field::stream) && !line.captured && !measured;
   std::uint64_t flow = enqueues && shape_of(line) == Shape::slice ? ++flows_ : 0;
@@ -158,7 +158,7 @@ void Tracks::begin(Thread& thread, const Line& line, const TrackWriter::Flows& f
   TrackWriter::Flows all = flows;
   Shape shape = shape_of(line);
   if (gpu_operations_ && shape == Shape::slice && gives_work(line.work) && !line.failed())
-    all.asks = line.id;
+    all.issuing = line.id;
   out_.begin(thread.track, line, shape, all);
 }
 

@@ -79,7 +79,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
     std::string handle;  // by which calls name it; empty: not known yet
     std::vector<Lane> lanes;
   };
-  // What a process did on GPUs. Lines of that may come when it is gone.
+  // What a process did on GPUs. Its lines may come after the process is gone.
   struct OnGpus {
     Track process;
     std::map<std::int64_t, Track> gpus;
@@ -148,7 +148,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   HashMap<std::uint32_t, std::uint32_t> again_;                // how often a pid was used before
   std::unordered_map<std::uint64_t, Track> by_number_;         // processes, the gone ones too
   std::map<std::string, Track> machine_;                       // by name
-  std::map<std::uint32_t, std::set<std::uint32_t>> resident_;  // by GPU: who had it last
+  std::map<std::uint32_t, std::set<std::uint32_t>> resident_;  // by GPU: pids that had it last
   std::uint32_t tracks_ = 0;
   std::uint64_t flows_ = 0, flows_left_out_ = 0;
   std::size_t kept_ = 0;        // processes, threads and streams

@@ -61,7 +61,7 @@ class Busy {
 
   const OfOp& of(GpuOp op) const { return of_[static_cast<std::size_t>(op)]; }
   const Union& all() const { return all_; }
-  // In which a kernel and a copy ran at once.
+  // Time in which a kernel and a copy ran at once.
   std::uint64_t overlap() const {
     return of(GpuOp::kernel).united.total() + of(GpuOp::copy).united.total() -
            kernels_or_copies_.total();

@@ -84,14 +84,14 @@ class Walk {
         here.depends && of_call != by_call_.end() && is_before(of_call->second, work) &&
         (cause == NONE || operations_[of_call->second].end > operations_[cause].end))
       cause = of_call->second;
-    bool by_work = cause != NONE && (!here.asked || operations_[cause].end >= here.asked);
+    bool by_work = cause != NONE && (!here.issued || operations_[cause].end >= here.issued);
     if (by_work) {
       take(operations_[cause].end, path_.latency);
       return cause;
     }
-    if (!here.asked) return NONE;
-    take(here.asked, path_.latency);
-    return before_call(here.asked);
+    if (!here.issued) return NONE;
+    take(here.issued, path_.latency);
+    return before_call(here.issued);
   }
 
   bool is_before(std::size_t a, std::size_t b) const {
@@ -99,10 +99,10 @@ class Walk {
   }
 
   // The host made a call: what had it waited for?
-  std::size_t before_call(std::uint64_t asked) {
+  std::size_t before_call(std::uint64_t issued) {
     for (; !waits_.empty(); waits_ = waits_.first(waits_.size() - 1)) {
       const PathWait& wait = waits_.back();
-      if (wait.end > asked) continue;
+      if (wait.end > issued) continue;
       if (wait.end <= path_.begin) break;
       std::size_t last = last_ended(wait.end, wait.begin);
       if (last == NONE) continue;  // it did not have to wait

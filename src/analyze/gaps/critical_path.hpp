@@ -2,8 +2,8 @@
 // copy, the GPU's latency or the host. Making anything else faster does not make it shorter.
 //
 // The walk goes back from the work that ended last. Work began when the last of three things had
-// happened: the work before it in its queue was done, the work was done that its stream was made to
-// wait for, or its call was made. Before that call, the host thread worked since its last wait; and
+// happened: the work before it in its queue was done, the work that its stream had to wait for was
+// done, or its call was made. Before that call, the host thread worked since its last wait; and
 // that wait ended because of the work that ended last before it.
 #pragma once
 
@@ -17,8 +17,8 @@ namespace cudabpf::analyze {
 
 struct PathOperation {
   std::uint64_t begin = 0, end = 0;
-  std::uint64_t call = 0, asked = 0;  // 0: not known
-  std::uint64_t depends = 0;          // on the work of this call; 0: on none
+  std::uint64_t call = 0, issued = 0;  // 0: not known
+  std::uint64_t depends = 0;           // on the work of this call; 0: on none
   std::uint32_t queue = 0;
   Name name;
 };

@@ -12,7 +12,7 @@ std::uint64_t overlap(std::uint64_t begin, std::uint64_t end, std::uint64_t from
   return until > since ? until - since : 0;
 }
 
-// So much of `time` as `part` is of `whole`.
+// `time` in the proportion of `part` to `whole`.
 std::uint64_t in_proportion(std::uint64_t time, std::uint64_t part, std::uint64_t whole) {
   if (part >= whole) return time;
   auto share = static_cast<double>(part) / static_cast<double>(whole);

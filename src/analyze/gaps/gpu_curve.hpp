@@ -1,4 +1,4 @@
-// How busy a GPU was over time, to ask of any stretch of it. Each piece is a time at work and the
+// How busy a GPU was over time, for any stretch of it. Each piece is a time at work and the
 // idle time after it; where there are too many, neighbours become one, within which what happened
 // is taken to be spread evenly.
 #pragma once
@@ -15,7 +15,7 @@ class GpuCurve {
     std::uint64_t begin = 0, busy_until = 0, end = 0;
     std::uint64_t kernels = 0;  // ns in which a kernel ran
     IdleTimes idle;
-    std::uint64_t busy = 0;  // less than up to `busy_until` in a piece of several
+    std::uint64_t busy = 0;  // in a piece of several, less than up to `busy_until`
 
     void merge(const Piece& next);
   };

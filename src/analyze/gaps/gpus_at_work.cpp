@@ -43,8 +43,8 @@ void GpusAtWork::line(const Line& line) {
     not_reported_.push_back({line.pid, why.substr(0, MAX_WHY)});
 }
 
-// A call that copies to the host may wait, also one that is called asynchronous: to memory that is
-// not pinned, say. Nodes of a graph that is launched may just be done early.
+// A call that copies to the host may wait, even if it is called asynchronous: to memory that is not
+// pinned, say. Nodes of a launched graph may just be done early.
 void GpusAtWork::copied_to_host(const Line& line) {
   const IssuingCall& call = *line.issuer;
   if (line.has(Field::node) || saturating_sum(line.ts, line.duration) > call.end) return;
@@ -74,7 +74,7 @@ void GpusAtWork::work(const Line& line) {
   if (line.has(Field::call)) ran.call = line.call;
   if (const IssuingCall* call = line.issuer) {
     ran.joined = true;
-    ran.asked = call->ts;
+    ran.issued = call->ts;
     ran.returned = call->end;
     ran.tid = call->tid;
     ran.has_to_wait = call->has_to_wait;
@@ -126,7 +126,7 @@ void GpusAtWork::sort_kept() {
   });
 }
 
-// The earlier.
+// Settles the earlier half.
 void GpusAtWork::settle_half() {
   sort_kept();
   std::size_t half = kept_.size() / 2;
@@ -139,7 +139,7 @@ void GpusAtWork::settle(const Ran& ran) {
   State& gpu = states_[ran.gpu];
   OfGpu& figures = gpu.figures;
   bool was_idle = gpu.all.is_gap_until(ran.begin);
-  bool at_once = was_idle && ran.asked >= gpu.all.end();
+  bool at_once = was_idle && ran.issued >= gpu.all.end();
   if (was_idle) gap(ran, gpu);
   if (!gpu.any) figures.first = gpu.busy_since = ran.begin;
   gpu.any = true;
@@ -170,7 +170,7 @@ void GpusAtWork::started(const Ran& ran, State& gpu, bool at_once) {
     if (gpu.started.size() >= MAX_GRAPHS) gpu.started.clear();
     if (!gpu.started.insert(ran.call).second) return;
   }
-  std::uint64_t time = ran.begin - std::min(ran.begin, ran.asked);
+  std::uint64_t time = ran.begin - std::min(ran.begin, ran.issued);
   gpu.figures.to_start.add(time);
   if (at_once) gpu.figures.to_idle_start.add(time);
 }
@@ -186,9 +186,8 @@ void GpusAtWork::gap(const Ran& ran, State& gpu) {
   in_part(ran, gpu, piece.idle);
 }
 
-// The GPU had nothing to do until it began with `ran`: why, from `from` to `to`? Every moment has
-// the cause that it has in the whole gap. Leaves in `meanwhile_` what the thread did then that
-// asked for it.
+// Why the GPU had nothing to do from `from` to `to`, before it began with `ran`. Every moment has
+// the cause that it has in the whole gap. Leaves in `meanwhile_` what the issuing thread did then.
 IdleTimes GpusAtWork::causes(const Ran& ran, const State& gpu, std::uint64_t from,
                              std::uint64_t to) {
   IdleTimes times;
@@ -201,28 +200,28 @@ IdleTimes GpusAtWork::causes(const Ran& ran, const State& gpu, std::uint64_t fro
   std::uint64_t begin = gpu.all.end(), end = ran.begin;
   bool follows_node = ran.is_node && gpu.last.call == ran.call;
   // From here on it was queued.
-  std::uint64_t asked = follows_node ? begin : std::clamp(ran.returned, begin, end);
-  if (asked > from) {
+  std::uint64_t issued = follows_node ? begin : std::clamp(ran.returned, begin, end);
+  if (issued > from) {
     auto look_at = [&](std::uint64_t since, std::uint64_t until) {
-      calls_.look_at(gpu.figures.process, ran.tid, since, until, ran.asked, meanwhile_);
+      calls_.look_at(gpu.figures.process, ran.tid, since, until, ran.issued, meanwhile_);
       std::uint64_t late = until - since, in_calls = std::min(late, meanwhile_.in_calls);
       return late - in_calls - std::min(late - in_calls, meanwhile_.others);
     };
-    std::uint64_t outside = look_at(begin, asked);
+    std::uint64_t outside = look_at(begin, issued);
     bool known = meanwhile_.known && !meanwhile_.untimed;
     bool pause = !meanwhile_.begun && !meanwhile_.others && outside > PAUSE;
-    std::uint64_t until = std::min(asked, to);
-    if (from != begin || until != asked) outside = look_at(from, until);
+    std::uint64_t until = std::min(issued, to);
+    if (from != begin || until != issued) outside = look_at(from, until);
     times[IdleCause::calls] = std::min(until - from, meanwhile_.in_calls);
     times[IdleCause::others] = until - from - times[IdleCause::calls] - outside;
     times[!known ? IdleCause::unknown : pause ? IdleCause::pause : IdleCause::outside] += outside;
   }
-  if (asked < to) {
-    std::uint64_t queued = end - asked;
+  if (issued < to) {
+    std::uint64_t queued = end - issued;
     IdleCause cause = queued <= LATENCY                 ? IdleCause::latency
                       : ran.has_to_wait || follows_node ? IdleCause::dependency
                                                         : IdleCause::queued;
-    times[cause] += to - std::max(asked, from);
+    times[cause] += to - std::max(issued, from);
   }
   return times;
 }
@@ -273,7 +272,7 @@ void GpusAtWork::close(State& gpu) {
   gpus_.push_back(std::move(figures));
 }
 
-// What is missing cannot be seen to have kept a GPU busy.
+// Missing operations may have kept a GPU busy unseen.
 void GpusAtWork::take_facts(const TraceFacts& facts) {
   whole_graphs_ = facts.header.measures_whole_graphs();
   if (!facts.end || !facts.end->gpu_operations) return;
@@ -319,7 +318,7 @@ CriticalPath GpusAtWork::path_of(std::uint64_t process, std::uint32_t tid, std::
   for (; at != kept_.end() && at->begin < end; ++at)
     if (process_of_gpu_[at->gpu] == process)
       operations.push_back(
-          {at->begin, at->end, at->call, at->asked, at->depends, at->queue, at->name});
+          {at->begin, at->end, at->call, at->issued, at->depends, at->queue, at->name});
   if (operations.empty()) return {};
   return critical_path(operations, calls_.waits_of(process, tid, begin, end), begin, end);
 }

@@ -1,10 +1,9 @@
-// When each GPU worked for each process and when it did not, as the GPUs' own times show, and why
-// it did not: measured, where Idle concludes from waits. The GPU that another process kept busy is
-// idle for this one.
+// When each GPU worked for each process, when it did not and why, as the GPUs' own times show; Idle
+// only concludes that from waits. A GPU that another process kept busy is idle for this one.
 //
-// These lines come late and in any order, so they are kept until the end or until there are
-// MAX_KEPT; then the earlier half is settled. What comes for a time that is settled can only be
-// counted (`late`).
+// Lines of GPU operations come late and in any order, so they are kept until the end or until there
+// are MAX_KEPT; then the earlier half is settled. Operations in a settled time can only be counted
+// (`late`).
 #pragma once
 
 #include <array>
@@ -31,7 +30,7 @@ namespace cudabpf::analyze {
 
 // A time in which a GPU had nothing to do for a process.
 struct GpuGap {
-  std::uint32_t pid = 0, tid = 0;  // tid: of the thread that asked for what ended it; 0: not known
+  std::uint32_t pid = 0, tid = 0;  // tid: the thread that issued what ended it; 0: not known
   std::int64_t device = 0;
   std::uint64_t begin = 0, end = 0;
   Name before, after;                             // kernels, or what else ran
@@ -63,7 +62,7 @@ class GpusAtWork : public Analysis {
     std::array<std::uint64_t, IDLE_CAUSES> gaps{};     // how many of each main cause
     std::map<std::uint32_t, std::uint64_t> meanwhile;  // ns of idle time by function
     Durations to_start;                                // from call to beginning on the GPU
-    Durations to_idle_start;                           // the same of what an idle GPU began
+    Durations to_idle_start;                           // the same for what an idle GPU began
     std::uint64_t operations = 0, unjoined = 0,
                   graphs = 0;  // `graphs`: whole launches among kernels
     std::uint64_t late = 0, late_time = 0;
@@ -95,7 +94,7 @@ class GpusAtWork : public Analysis {
 
   bool measured() const { return seen_; }                   // the trace has GPUs' own times
   const std::vector<OfGpu>& gpus() const { return gpus_; }  // the busiest first
-  // Or says why it has not.
+  // Or it says why it has none.
   bool any() const { return seen_ || !not_reported_.empty(); }
   bool is_measured(std::uint64_t process) const;
   void set_name(std::uint64_t process, Name comm);
@@ -105,15 +104,15 @@ class GpusAtWork : public Analysis {
   // By their time on all GPUs.
   const std::vector<std::pair<Name, Kernel>>& kernels() const { return kernels_; }
   const std::vector<NotReported>& not_reported() const { return not_reported_; }
-  // Copies to the host that are asynchronous by what they are, and were done when they returned.
+  // Copies to the host of an asynchronous kind that were done when their calls returned.
   const Waited& waited() const { return waited_; }
   std::uint64_t left_out() const { return left_out_; }  // operations of GPUs beyond MAX_GPUS
-  // Works that must be there but are not, in percent: calls that got no answer, and reports that
-  // had no valid times.
+  // The share of GPU operations that are missing, in percent: calls without a report, and reports
+  // without valid times.
   double missing_share() const { return missing_share_; }
   bool is_whole_graphs() const { return whole_graphs_; }
   std::string name_of(Name kernel) const;  // short
-  // What a thread's iteration waited for; empty if it is so long ago that its work is not kept.
+  // What a thread's iteration waited for; empty if its work is no longer kept.
   CriticalPath path_of(std::uint64_t process, std::uint32_t tid, std::uint64_t begin,
                        std::uint64_t end) const;
   const Names& names() const { return names_; }
@@ -127,7 +126,7 @@ class GpusAtWork : public Analysis {
 
   struct Ran {
     std::uint64_t begin = 0, end = 0, call = 0;
-    std::uint64_t asked = 0, returned = 0;  // when the call began and ended
+    std::uint64_t issued = 0, returned = 0;  // when the call began and ended
     std::uint64_t depends = 0;
     std::uint32_t tid = 0, gpu = 0, queue = 0;
     Name name;
@@ -151,7 +150,7 @@ class GpusAtWork : public Analysis {
   void settle_half();
   void settle(const Ran& ran);
   void count_kernel(const Ran& ran);
-  // `at_once`: it was asked for when the GPU had nothing to do.
+  // `at_once`: it was issued when the GPU had nothing to do.
   void started(const Ran& ran, State& gpu, bool at_once);
   void gap(const Ran& ran, State& gpu);
   IdleTimes causes(const Ran& ran, const State& gpu, std::uint64_t from, std::uint64_t to);
@@ -181,7 +180,7 @@ class GpusAtWork : public Analysis {
   std::uint64_t left_out_ = 0;
   double missing_share_ = 0;
   bool whole_graphs_ = false, seen_ = false;
-  bool takes_calls_ = false;  // the header says that there may be work to join them with
+  bool takes_calls_ = false;  // by the header, there may be operations to join
 };
 
 // Only if anything is measured.

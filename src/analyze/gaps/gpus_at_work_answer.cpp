@@ -154,7 +154,7 @@ struct GpuGapsShown {
   Json side(Name name, std::uint64_t call) const { return side_json(name, call, times.names()); }
   bool several_gpus() const { return times.gpus().size() > 1; }
 };
-// Where the host was for longest meanwhile, if in any call.
+// The call in which the host spent most of the gap, if any.
 constexpr auto longest_call = [](const GpuGap& of) {
   const auto& functions = of.meanwhile.functions;
   return functions.empty() ? ThreadTime::InFunction() : functions.front();

@@ -148,7 +148,7 @@ void Idle::work(const Line& line, Work kind, State& process) {
   done(line, process);
 }
 
-// Removes the work that a wait, a copy that waits or a successful query has seen the end of.
+// Removes the work that a wait, a waiting copy or a successful query has seen done.
 void Idle::done(const Line& line, State& process) {
   auto& pending = process.pending;
   auto finish = [&](const StreamKey& stream, std::uint64_t until) {

@@ -50,7 +50,7 @@ class Idle : public Analysis {
   const OfProcess& others() const { return others_; }
   std::uint64_t other_processes() const { return other_processes_; }
   const std::vector<Gap>& longest_idle() const { return idle_; }        // the longest first
-  const std::vector<Gap>& longest_between() const { return between_; }  // likewise
+  const std::vector<Gap>& longest_between() const { return between_; }  // the longest first
   const Names& names() const { return names_; }
   // How long the process that made the last call had been idle until then.
   std::uint64_t idle_until_now() const { return until_now_; }
@@ -58,7 +58,7 @@ class Idle : public Analysis {
  private:
   static constexpr std::size_t KEPT = 256;             // processes
   static constexpr std::size_t MAX_STREAMS = 1 << 12;  // with work pending, of a process
-  static constexpr std::size_t MAX_PENDING = 1 << 17;  // likewise, of all processes
+  static constexpr std::size_t MAX_PENDING = 1 << 17;  // the same, of all processes
   // Functions that a process calls while the GPU is idle; later ones are counted as one.
   static constexpr std::size_t MAX_FUNCTIONS = 256;
   static constexpr std::size_t MAX_EVENTS = 1 << 17;  // remembered, of all processes

@@ -1,4 +1,4 @@
-// Why a GPU had nothing to do. An idle time ends with work, and the call that asked for this work
+// Why a GPU had nothing to do. An idle time ends with work, and the call that issued this work
 // shows why it did not begin before. Until the call returned, the host was late; after that, the
 // work was queued.
 #pragma once
@@ -10,19 +10,19 @@
 namespace cudabpf::analyze {
 
 enum class IdleCause : std::uint8_t {
-  calls,       // the thread that asked was in CUDA calls, that one among them
-  others,      // it was in none, and another thread of the process was: not to wait, nor to copy
+  calls,       // the issuing thread was in CUDA calls, the issuing one included
+  others,      // it was in none, and another thread of the process was: no wait, and no copy
                // to the host
   outside,     // neither, between CUDA calls
   pause,       // no thread made such a call at all for more than PAUSE
-  latency,     // asked for, and the GPU began within LATENCY
-  dependency,  // asked for, after something else that had to come first
-  queued,      // asked for, and began later than LATENCY, nobody knows why
-  unknown,     // which call asked is not known, or what its thread did then
+  latency,     // issued, and the GPU began within LATENCY
+  dependency,  // issued, after something else that had to come first
+  queued,      // issued, and began later than LATENCY, for no known reason
+  unknown,     // the issuing call, or what its thread did then, is not known
 };
 inline constexpr std::size_t IDLE_CAUSES = 8;
 
-// ns. A GPU takes a few µs to begin what is queued, however early it was asked for.
+// ns. A GPU takes a few µs to begin what is queued, however early it was issued.
 inline constexpr std::uint64_t LATENCY = 10'000;
 inline constexpr std::uint64_t PAUSE = 1'000'000;
 
@@ -58,7 +58,7 @@ struct IdleTimes {
     for (std::uint64_t time : of) total += time;
     return total;
   }
-  // What the host could have avoided by asking sooner.
+  // What the host could have avoided by issuing sooner.
   std::uint64_t host() const {
     return (*this)[IdleCause::calls] + (*this)[IdleCause::others] + (*this)[IdleCause::outside] +
            (*this)[IdleCause::pause];

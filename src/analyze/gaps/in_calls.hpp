@@ -29,11 +29,11 @@ class InCalls {
       stretches_.erase(place(first + 1), place(last));
     }
   }
-  // What ended until then is not asked for again.
+  // Drops what ended until then, which no later query needs.
   void forget_until(std::uint64_t ts) {
     while (!stretches_.empty() && stretches_.front().end <= ts) stretches_.pop_front();
   }
-  // For how long of that time there was one in a call.
+  // How much of that time at least one thread was in a call.
   std::uint64_t time_in(std::uint64_t begin, std::uint64_t end) const {
     auto at = std::lower_bound(
         stretches_.begin(), stretches_.end(), begin,

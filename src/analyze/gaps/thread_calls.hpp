@@ -1,5 +1,5 @@
 // What threads did while a GPU had nothing to do: their calls are kept until the GPU's own times
-// come, which is a tenth of a second to seconds later. The latest so many are kept.
+// come, which is a tenth of a second to seconds later. The latest MOST are kept.
 #pragma once
 
 #include <cstdint>
@@ -40,12 +40,12 @@ class ThreadCalls {
   void call(const Line& line);
   // The number of the process that last made a call with this pid; 0: none did.
   std::uint64_t process_of(std::uint32_t pid) const;
-  // Fills in what the thread did from `begin` to `end`. Of calls that began before `issued`, the
-  // number is counted.
+  // Fills in what the thread did from `begin` to `end`. Calls that began before `issued` are
+  // counted.
   void look_at(std::uint64_t process, std::uint32_t tid, std::uint64_t begin, std::uint64_t end,
                std::uint64_t issued, ThreadTime& found) const;
-  // Notes that it waited for its work, although this kind of call is asynchronous. False: that is
-  // known already, or it is no longer kept.
+  // Notes that the call waited for its work, although its kind is asynchronous. False: known
+  // already, or the call is no longer kept.
   bool waited(const IssuingCall& issuer);
   // The thread's waits for the GPU that ended between the two.
   std::vector<PathWait> waits_of(std::uint64_t process, std::uint32_t tid, std::uint64_t begin,
@@ -74,7 +74,7 @@ class ThreadCalls {
   struct Together {  // the threads of a process
     std::uint32_t tid = 0;
     bool several = false;
-    InCalls in_calls;  // but for waits, and copies to the host, of which some wait
+    InCalls in_calls;  // except waits, and copies to the host, some of which wait
   };
   struct Kept {
     Key key;

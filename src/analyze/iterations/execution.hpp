@@ -28,11 +28,11 @@ class Execution : public Analysis {
   const Idle& idle() const { return idle_; }
   const GpusAtWork& gpus() const { return gpus_; }
   const ThreadsAtWork& threads() const { return threads_; }
-  // Whose iterations and phases are shown from here on: one of those at work.
+  // The thread whose iterations and phases are shown from here on: one of those at work.
   void look_at(const ThreadWork& thread);
   const ThreadWork* thread() const { return thread_; }  // null: there is none
   bool others_launch() const { return threads_.launches() > (thread_ ? thread_->launches : 0); }
-  const Idle::OfProcess* process() const { return process_; }  // likewise; the thread's
+  const Idle::OfProcess* process() const { return process_; }  // the thread's; null: none
   const Iterations& iterations() const { return iterations_; }
   const Phases& phases() const { return phases_; }
   // From the first iteration after warm-up to the end of the last, like the phase.

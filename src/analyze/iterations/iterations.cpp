@@ -13,7 +13,7 @@ constexpr std::uint64_t AT_LEAST = 3;  // repetitions that make a pattern
 // One iteration, from its start to the start of what comes after it.
 struct Lap {
   std::uint64_t begin = 0, end = 0;
-  std::uint64_t done = 0;  // when its work was, whatever came before the next
+  std::uint64_t done = 0;  // when its work was done, whatever came before the next
   std::uint64_t launches = 0, first_call = 0;
   Spent before, after;
   bool to_next = false;  // the next iteration follows at once
@@ -88,7 +88,7 @@ std::vector<Lap> laps_between_waits(const ThreadWork& thread) {
   return laps;
 }
 
-// Whether the `size` kernels before `a` and those before `b` are the same but for one in twenty.
+// Whether the `size` kernels before `a` and those before `b` differ in at most one of twenty.
 bool alike(std::span<const Launch> launches, std::size_t a, std::size_t b, std::size_t size) {
   std::size_t different = 0;
   for (std::size_t i = 1; i <= size; i++)
@@ -163,10 +163,10 @@ std::vector<Lap> laps_within(const ThreadWork& thread) {
   // What comes between the last launch and another one, or the end, may be other work.
   Lap& last = laps.back();
   bool one_more = launches.size() < thread.longest.size();
-  const Moment& asked = one_more ? thread.longest_end_before : thread.longest_end;
+  const Moment& issued = one_more ? thread.longest_end_before : thread.longest_end;
   if (laps.size() > 1 && last.time() > 2 * usual_time(laps)) {
-    last.end = last.done = asked.ts;
-    last.after = asked.spent;
+    last.end = last.done = issued.ts;
+    last.after = issued.spent;
   }
   return laps;
 }

@@ -35,8 +35,8 @@ struct Iterations {
   std::uint64_t in_part = 0, warm_up_in_part = 0;
   std::uint64_t pauses = 0;  // between two of them, longer than ten usual ones; not in `times`
   std::uint64_t launches = 0, fewest = 0, most = 0;  // per iteration; `launches`: the median
-  std::uint64_t kernels = 0;  // that each had the GPU run, as far as is known: the median
-  Durations times;            // from the start of one to the start of the next, without warm-up
+  std::uint64_t kernels = 0;                         // known to be run by each: the median
+  Durations times;  // from the start of one to the start of the next, without warm-up
   std::vector<std::uint64_t> sorted_times;  // the same one by one, the shortest first
   Spent spent;                              // in `times`
   std::uint64_t time_at(double quantile) const { return quantile_of(sorted_times, quantile); }

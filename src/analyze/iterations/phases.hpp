@@ -18,7 +18,7 @@ struct Phase {
   bool seen = false;
   std::uint64_t time = 0;            // ns
   std::uint64_t calls = 0;           // of a window: those that began in it
-  std::uint64_t in_calls = 0;        // likewise: the part of its time that was in CUDA calls
+  std::uint64_t in_calls = 0;        // of a window: the part of its time in CUDA calls
   bool is_work = false;              // what the program is for: inference
   std::uint64_t begin = 0, end = 0;  // of a window; end 0: it is not a window
   std::string note;                  // a remark, or why it is not seen

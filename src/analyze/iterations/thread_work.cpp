@@ -40,7 +40,7 @@ void Spent::add(Work kind, std::uint64_t time) {
   }
 }
 
-// The line of a call that was given up late is about a moment that other lines have passed.
+// The line of a call given up late is about a moment that other lines have already passed.
 Spent Spent::operator-(const Spent& before) const {
   auto less = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; };
   Spent since;

@@ -1,4 +1,4 @@
-// What each thread asked of the GPU, cut into segments: from one wait for the GPU to the next.
+// What each thread issued to the GPU, cut into segments: from one wait for the GPU to the next.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct Spent {
   std::uint64_t in_calls = 0;  // all of them
   std::uint64_t module = 0, memory = 0, launching = 0, to_device = 0, to_host = 0, waiting = 0;
   std::uint64_t idle = 0;     // how long its process left the GPU idle, at least
-  std::uint64_t kernels = 0;  // that the GPU was given to run, as far as is known
+  std::uint64_t kernels = 0;  // known to be given to the GPU
 
   // Adds a call of that kind.
   void add(Work kind, std::uint64_t time);
@@ -66,7 +66,7 @@ struct ThreadWork {
   std::vector<Segment> segments;
   bool segments_left_out = false;
   Spent in_part() const { return at_to - at_from; }
-  // Kernels, as far as it is known what graphs hold; a launch is one at least.
+  // Kernels, with those known to be in graphs; a launch is at least one.
   std::uint64_t most_launched() const { return std::max(launches, all.kernels); }
   // When large copies to the device ended; of several with no launch in between, only the last.
   std::vector<Moment> large_copies;

@@ -23,11 +23,11 @@ struct QueueKey {
 QueueKey queue_of(const Line& work);
 
 std::string gpu_name(const QueueKey& key);  // "GPU 0"
-// A queue is a stream to who wrote the program: it has CUPTI's number, as in other tools, and the
-// handle that calls name it by. "stream 7"; empty: it has no number.
+// To the programmer, a queue is a stream: it has CUPTI's number, as in other tools, and the handle
+// by which calls name it. "stream 7"; empty: it has no number.
 std::string stream_number(const QueueKey& key);
-// "0x55d0c8a1", "default stream"; `work` is one of the queue's lines. Empty: it names none, as a
-// copy that waits; another one may.
+// "0x55d0c8a1", "default stream"; `work` is one of the queue's lines. Empty: the line names none,
+// as that of a copy that waits; another line may.
 std::string handle_name(const Line& work);
 // "stream 7 (0x55d0c8a1)", by all that is known.
 std::string stream_name(const QueueKey& key, const std::string& handle);

@@ -1,5 +1,5 @@
-// Whose lanes a picture has along the axis of time: a trace's processes, of each its threads and
-// streams, and the queues of its GPUs. What happened on them is each picture's own.
+// The owners of a picture's lanes along the axis of time: a trace's processes, each with its
+// threads, streams and GPU queues. What happened on them is up to each picture.
 #pragma once
 
 #include <algorithm>
@@ -38,13 +38,12 @@ class LaneOwners {
     std::uint64_t number = 0;  // in the trace, since pids are reused; 0: it made no call
     std::uint32_t pid = 0;
     Name comm;
-    // Which of all they are. A process may have queues alone; where there are any, they say more
-    // than streams.
+    // Indices. A process may have only queues; where it has any, they say more than streams.
     std::vector<std::size_t> threads, streams, queues;
     bool empty() const { return threads.empty() && queues.empty(); }
   };
   struct Thread : OfThread {
-    std::size_t process = 0;  // which of all
+    std::size_t process = 0;  // its index
     std::uint32_t tid = 0;
   };
   struct Stream : OfStream {
@@ -86,7 +85,7 @@ class LaneOwners {
     last_key_ = key;
     return last_thread_ = &threads_[at->second];
   }
-  // `key`: how far default streams are kept apart is the picture's choice.
+  // `key`: the picture chooses how finely default streams are distinguished.
   Stream* stream_of(const Line& line, const StreamKey& key) {
     auto at = stream_by_key_.find(key);
     if (at == stream_by_key_.end()) {
@@ -101,7 +100,7 @@ class LaneOwners {
     }
     return &streams_[at->second];
   }
-  // Its process may have called nothing that the trace has, or be gone already.
+  // Its process may have no call in the trace, or be gone already.
   Queue* queue_of(const Line& work) {
     bool full = queues_.size() == limits_.queues;
     if (full && !process_by_pid_.contains(work.pid)) return nullptr;
@@ -130,7 +129,7 @@ class LaneOwners {
     return {line.ts, std::max(line.ts, line.unfinished ? last_seen_ : line.end())};
   }
 
-  // Takes in that a line was read, whatever it says.
+  // Notes that a line was read, whatever it says.
   void seen(const Line& line) {
     // A GPU may have worked longer than a call that did not return.
     bool counts = line.kind != LineKind::end && line.kind != LineKind::gpu_operation;

@@ -1,6 +1,5 @@
-// Rows of what happened along the axis of time: all of it by itself, as long as there is little.
-// Where there is too much, what lies close together becomes one item, which says what it stands
-// for.
+// Rows of what happened along the axis of time: each event by itself while there are few. Where
+// there are too many, close ones become one item, which says what it stands for.
 #pragma once
 
 #include <algorithm>

@@ -63,7 +63,7 @@ Memory::Holder& Memory::holder_of(const Block& block) {
   return holder;
 }
 
-// Until now, what was held has been followed like in the part: only that goes into it.
+// Until now blocks were followed as in the part: of all that, only what is held goes into it.
 void Memory::begin_part() {
   begun_ = true;
   auto begin = [&](Holder& holder) {

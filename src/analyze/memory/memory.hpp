@@ -73,9 +73,9 @@ class Memory : public Analysis, private LiveMemory::Listener {
   };
   static constexpr std::uint64_t SOON = 1'000'000;  // ns
 
-  // Blocks are followed through the whole trace. Counted is what happens in the part: what is held
-  // when it begins is held, but was not allocated in it; and what is never freed was allocated in
-  // it.
+  // Blocks are followed through the whole trace. What happens in the part is counted: blocks held
+  // when it begins are held, but were not allocated in it; blocks never freed are those allocated
+  // in it.
   explicit Memory(Names& names, Part part = {});
 
   void line(const Line& line) override;

@@ -54,7 +54,7 @@ void Errors::line(const Line& line) {
   for (const Process* gone : line.gone) processes_.erase(gone->number);
 }
 
-// What a process's end says of calls in the part, and they of it.
+// A process's end may lie outside, with its calls in the part; or the other way round.
 void Errors::outside(const Line& line) {
   if (line.kind == LineKind::call) see(line);
   if (line.kind == LineKind::process && line.op == words_.exit) end_open_calls(line);

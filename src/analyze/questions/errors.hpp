@@ -64,10 +64,10 @@ class Errors : public Analysis {
   struct Answer {
     std::uint64_t calls = 0, failed_calls = 0, failed_operations = 0;
     std::uint64_t without_result = 0;  // calls that may or may not have failed
-    std::uint64_t usual_failures = 0;  // failed calls of a kind that sound programs make, too
+    std::uint64_t usual_failures = 0;  // failures that sound programs have, too
     std::uint64_t calls_open = 0;
     std::uint64_t all_open = 0;     // these and operations, including those not in the list
-    std::uint64_t bad_exits = 0;    // likewise
+    std::uint64_t bad_exits = 0;    // including those not in the list
     std::vector<Failure> failures;  // of calls; the gravest first, then the most frequent
     std::vector<Failure> refusals;  // of operations on the driver's devices
     std::vector<Failure> gpu_errors;

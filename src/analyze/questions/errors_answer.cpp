@@ -156,7 +156,7 @@ std::string usual_text(const Errors::Answer& answer) {
   return fmt::format(", {} of them expected", with_commas(answer.usual_failures));
 }
 
-// In a line a reason: they are no table of errors.
+// One line per reason: expected failures are no errors, so they get no table.
 void add_usual(Page& page, const Errors::Answer& answer) {
   std::vector<FailedCalls> failed;
   for (const Errors::Failure& failure : answer.failures)
@@ -166,7 +166,7 @@ void add_usual(Page& page, const Errors::Answer& answer) {
   for (const std::string& sentence : sentences) page.paragraph(sentence, 0);
 }
 
-// As many as are wanted, and how many more there are.
+// As many rows as are wanted, and how many more there are.
 template <typename Rows, typename Name, typename Cells>
 void add_some(Page& page, Table table, const Rows& rows, std::uint64_t all, std::size_t at_most,
               Name name_of, Cells cells) {

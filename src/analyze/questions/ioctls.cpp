@@ -98,26 +98,26 @@ void Ioctls::call(const Line& line) {
   if (line.name.id >= functions_.size()) functions_.resize(names_.size());
   functions_[line.name.id].calls++;
   if (open_.empty()) return;
-  auto asked = open_.find(line.id);
-  if (asked == open_.end()) return;
-  asked->second.calls = 1;
-  asked->second.call_time = line.duration;
-  functions_[line.name.id].asked = true;
-  add_function(line.name, asked->second);
-  open_.erase(asked);
+  auto requests = open_.find(line.id);
+  if (requests == open_.end()) return;
+  requests->second.calls = 1;
+  requests->second.call_time = line.duration;
+  functions_[line.name.id].has_requests = true;
+  add_function(line.name, requests->second);
+  open_.erase(requests);
 }
 
-void Ioctls::add_function(Name function, const Figures& asked) {
-  if (asked_.size() >= MAX_FUNCTIONS && !asked_.contains(function.id)) {
-    not_kept_apart_.functions += asked.count;
+void Ioctls::add_function(Name function, const Figures& requests) {
+  if (requests_.size() >= MAX_FUNCTIONS && !requests_.contains(function.id)) {
+    not_kept_apart_.functions += requests.count;
     function = words_.others;
   }
-  asked_[function.id].add(asked);
+  requests_[function.id].add(requests);
 }
 
 // The lines of these calls are missing, except for a few that would still come.
 void Ioctls::close_calls() {
-  for (const auto& [call, asked] : open_) add_function(words_.calls_lost, asked);
+  for (const auto& [call, requests] : open_) add_function(words_.calls_lost, requests);
   open_.clear();
 }
 
@@ -168,8 +168,8 @@ Ioctls::Answer Ioctls::answer() const {
 void Ioctls::add_functions(Answer& answer) const {
   std::uint64_t others = 0;  // calls
   for (std::uint32_t id = 0; id < functions_.size(); id++)
-    if (functions_[id].asked && !asked_.contains(id)) others += functions_[id].calls;
-  for (const auto& [name, figures] : asked_) {
+    if (functions_[id].has_requests && !requests_.contains(id)) others += functions_[id].calls;
+  for (const auto& [name, figures] : requests_) {
     Figures& of = answer.calls.emplace_back(figures);
     of.name = names_.text({name});
     if (name == words_.others.id)

@@ -1,5 +1,5 @@
-// What the driver was asked for: ioctls by command, group and the CUDA call that they served, and
-// all other operations on its devices.
+// What the driver was requests for: ioctls by command, group and the CUDA call that they served,
+// and all other operations on its devices.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ class Ioctls : public Analysis {
     std::uint64_t count = 0, ioctls = 0;
     std::uint64_t failed = 0;
     Durations durations;
-    std::uint64_t calls = 0;      // CUDA calls that asked for something
+    std::uint64_t calls = 0;      // CUDA calls with requests
     std::uint64_t of_calls = 0;   // all calls of that function
-    std::uint64_t call_time = 0;  // ns, of those that asked
+    std::uint64_t call_time = 0;  // ns, of those with requests
 
     void add(const Figures& other);
   };
@@ -78,7 +78,7 @@ class Ioctls : public Analysis {
   };
   struct Function {
     std::uint64_t calls = 0;
-    bool asked = false;  // asked for something
+    bool has_requests = false;
   };
 
   void operation(const Line& line);
@@ -86,7 +86,7 @@ class Ioctls : public Analysis {
   void count(Figures& figures, const Line& line) const;
   Figures& of_kind(const Line& line);
   OfProcess& of_process(const Line& line);
-  void add_function(Name function, const Figures& asked);
+  void add_function(Name function, const Figures& requests);
   void close_calls();
   template <typename NameOf>
   std::vector<Figures> fold(NameOf name_of) const;
@@ -99,10 +99,10 @@ class Ioctls : public Analysis {
   } words_;
   HashMap<Kind, Figures, KindHash> kinds_;
   HashMap<Process, OfProcess, ProcessHash> processes_;
-  // What calls asked for whose own lines have not come yet: operations come before their call.
+  // Requests of calls whose own lines have not come yet: operations come before their call.
   HashMap<std::uint64_t, Figures> open_;
-  std::unordered_map<std::uint32_t, Figures> asked_;  // by the function's name
-  std::vector<Function> functions_;                   // by their name
+  std::unordered_map<std::uint32_t, Figures> requests_;  // by the function's name
+  std::vector<Function> functions_;                      // by their name
   NotKeptApart not_kept_apart_;
   bool traced_ = false;
   std::string way_;

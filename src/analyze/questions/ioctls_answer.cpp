@@ -1,4 +1,4 @@
-// The answer about what a trace's programs asked the driver for.
+// The answer about the requests of a trace's programs to the driver.
 #include <fmt/format.h>
 
 #include "analyze/columns.hpp"
@@ -26,7 +26,7 @@ constexpr Column<Figures> IOCTL_COLUMNS[] = {
     {{nullptr, "failed"}, As::figure, its<&Figures::failed>},
 };
 
-// By the function that asked. JSON has them after the others.
+// By the requesting function. JSON has them after the others.
 constexpr Column<Figures> ASKING_COLUMNS[] = {
     {{"calls", "calls"}, As::figure, its<&Figures::of_calls>},
     {{"issuing_calls", "that asked"}, As::figure, its<&Figures::calls>},

@@ -27,7 +27,7 @@ void IssuedGpuTime::line(const Line& line) {
 
 void IssuedGpuTime::sort() {
   std::sort(operations_.begin(), operations_.end(), [](const Work& a, const Work& b) {
-    return std::tuple(a.thread, a.asked, a.time) < std::tuple(b.thread, b.asked, b.time);
+    return std::tuple(a.thread, a.issued, a.time) < std::tuple(b.thread, b.issued, b.time);
   });
 }
 
@@ -52,7 +52,7 @@ std::uint64_t IssuedGpuTime::between(std::uint64_t process, std::uint32_t tid, s
   if (thread == threads_.end()) return 0;
   auto first_from = [&](std::uint64_t ts) {
     return std::partition_point(operations_.begin(), operations_.end(), [&](const Work& work) {
-      return std::pair(work.thread, work.asked) < std::pair(thread->second, ts);
+      return std::pair(work.thread, work.issued) < std::pair(thread->second, ts);
     });
   };
   std::uint64_t time = 0;

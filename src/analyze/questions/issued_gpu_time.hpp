@@ -1,5 +1,5 @@
-// How long GPUs took for what each thread asked of them, by when it asked: so the time of an
-// iteration's work can be shown, whenever the GPU did it.
+// GPU time of each thread's work, by when the thread issued it: so the time of an iteration's work
+// can be shown, whenever the GPU did it.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@ namespace cudabpf::analyze {
 
 class IssuedGpuTime : public Analysis {
  public:
-  // If there are more operations than this, each two that follow one another are counted as one,
-  // asked for by the first's call; then each four.
+  // If there are more operations than this, neighbours are counted in pairs, as issued by the first
+  // one's call; then in fours.
   explicit IssuedGpuTime(std::size_t most = std::size_t{1} << 20) : most_(most) {}
 
   void line(const Line& line) override;
   void finish(const TraceFacts&) override;
 
-  // What GPUs took for what that thread asked for from `begin` on, before `end`; kernels that ran
-  // at the same time count in full.
+  // GPU time of what that thread issued from `begin` on, before `end`; kernels that ran at the same
+  // time count in full.
   std::uint64_t between(std::uint64_t process, std::uint32_t tid, std::uint64_t begin,
                         std::uint64_t end) const;
   bool measured() const { return !operations_.empty(); }
@@ -29,7 +29,7 @@ class IssuedGpuTime : public Analysis {
   static constexpr std::size_t MAX_THREADS = 1 << 14;
 
   struct Work {
-    std::uint64_t asked = 0;  // ts of the call
+    std::uint64_t issued = 0;  // ts of the call
     std::uint64_t time = 0;
     std::uint32_t thread = 0;  // as threads_ counts them
   };

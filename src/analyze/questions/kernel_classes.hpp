@@ -1,4 +1,4 @@
-// What a kernel does, as far as its name shows. The known names come from the libraries that most
+// What a kernel does, judging by its name. The known names come from the libraries that most
 // programs get their kernels from; any other is `other`.
 #pragma once
 

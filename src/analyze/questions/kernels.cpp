@@ -114,7 +114,8 @@ void Kernels::launch_graph(const Line& line) {
     graphs_.launched(line);
 }
 
-// A run belongs to its launch, whatever else its line says; in a graph, it has none of its own.
+// A run belongs to its launch, whatever else its line says; a run in a graph has no launch of its
+// own.
 void Kernels::measured(const Line& line) {
   if (!line.has(Field::duration)) return;
   const IssuingCall* call = line.issuer;

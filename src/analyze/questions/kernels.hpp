@@ -23,7 +23,7 @@ namespace cudabpf::analyze {
 
 class Kernels : public Analysis {
  public:
-  // What launches have in common that are counted together.
+  // What launches that are counted together have in common.
   struct Launch {
     Name kernel;                                   // none: its name is not known
     std::uint64_t handle = 0;                      // if it has no name
@@ -100,7 +100,7 @@ class Kernels : public Analysis {
   // Those that took most of the GPU's time first; if that was not measured, those that ran most
   // often.
   std::vector<Figures> figures(By by) const;
-  std::vector<OfClass> classes() const;  // likewise; only those that occurred
+  std::vector<OfClass> classes() const;  // in the same order; only those that occurred
   const Totals& totals() const { return totals_; }
   const GraphLaunches& graph_launches() const { return graphs_; }
   const MeasuredOperations& gpu() const { return gpu_; }

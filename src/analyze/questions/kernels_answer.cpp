@@ -71,11 +71,11 @@ constexpr Column<Class, KernelsShown> CLASS_COLUMNS[] = {
     {{"queue"}, As::object, if_measured<&OperationFigures::queued>},
 };
 
-// Of a launch whose configuration is known.
+// A member of a launch, if its configuration is known.
 template <auto Member>
 constexpr auto configured =
     [](const Kernels::Figures& of) { return known_if(of.launch.grid[0], of.launch.*Member); };
-// Of one that a call made, or a graph's launch.
+// A member of a kernel that was launched, by a call or in a graph.
 template <auto Member>
 constexpr auto launched_at =
     [](const Kernels::Figures& of) { return of.launched() ? Json(of.*Member) : Json(); };

@@ -17,11 +17,11 @@ void add_measured_notes(Page& page, const Kernels& kernels) {
   bool whole = kernels.gpu().whole_graphs();
   if (whole)
     note("Launches of graphs were measured as a whole: the kernels in graphs have no times.");
-  std::uint64_t asked = whole ? totals.ran : totals.runs();
-  if (measured != asked)
+  std::uint64_t issued = whole ? totals.ran : totals.runs();
+  if (measured != issued)
     note(fmt::format("{} measured; the calls in the trace asked for {}.",
                      count_of(measured, "run of a kernel was", "runs of kernels were"),
-                     human_count(asked)));
+                     human_count(issued)));
   if (!measured) return;
   note(
       "Runs and times are those measured on the GPU. Kernels that ran at the same time each count "

@@ -21,21 +21,21 @@ MeasuredOperations::MeasuredOperations(Names& names)
 void MeasuredOperations::line_of(const Line& line, bool wanted) {
   if (line.kind == LineKind::call) {
     bool launches_graph = line.meaning->node == NodeWork::graph && gives_work(line.work);
-    if (told_ && launches_graph && !line.failed())
+    if (was_wanted_ && launches_graph && !line.failed())
       settle(runs_.add(
           {.id = line.id, .ts = line.ts, .place = place_of_graph(line.content), .wanted = wanted}));
   } else if (line.kind == LineKind::gpu_operation) {
     did(line, wanted);
   } else if (line.kind == LineKind::gpu_times) {
-    told_ = true;
+    was_wanted_ = true;
   } else if (line.kind == LineKind::header) {
-    told_ |= line.header->measures_gpus();
+    was_wanted_ |= line.header->measures_gpus();
     whole_graphs_ |= line.header->measures_whole_graphs();
   }
 }
 
 void MeasuredOperations::did(const Line& line, bool wanted) {
-  told_ = true;
+  was_wanted_ = true;
   if (!line.has(Field::duration)) return;
   measured_ = true;
   bool whole_graph = line.op == Type::graph;

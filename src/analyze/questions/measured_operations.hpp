@@ -14,10 +14,10 @@
 
 namespace cudabpf::analyze {
 
-// Works that are counted together.
+// GPU operations that are counted together.
 struct OperationFigures {
   Durations times;   // on the GPU
-  Durations queued;  // from the beginning of the call that asked for it to its own on the GPU
+  Durations queued;  // from the issuing call's beginning to that on the GPU
   std::uint64_t bytes = 0;
 
   void add(const OperationFigures& other);
@@ -43,12 +43,12 @@ class MeasuredOperations : public Analysis {
   // Adds a kernel's line, whose figures these are.
   void kernel(const Line& line, OperationFigures& figures);
 
-  bool measured() const { return measured_; }  // a GPU's work has a line
-  bool was_wanted() const { return told_; }    // it was recorded with --gpu
+  bool measured() const { return measured_; }      // a GPU's work has a line
+  bool was_wanted() const { return was_wanted_; }  // it was recorded with --gpu
   bool whole_graphs() const { return whole_graphs_; }
   const OperationFigures& kernels() const { return kernels_; }            // all of them
   const OperationFigures& graph_launches() const { return all_graphs_; }  // all of them
-  // Null: no launch of it was measured. Of no graph: of those whose content is not known.
+  // Null: no launch of it was measured. For a null graph: launches of unknown contents.
   const OperationFigures* graph(const LaunchedGraph* graph) const;
   std::vector<OfDirection> copies() const;  // and fills; the longest total first
 
@@ -76,7 +76,7 @@ class MeasuredOperations : public Analysis {
 
   Names& names_;
   Name fills_, others_;
-  bool told_ = false;  // the trace has, or may have, lines of what GPUs did
+  bool was_wanted_ = false;  // the trace has, or may have, lines of what GPUs did
   bool measured_ = false, whole_graphs_ = false;
   CallsById<GraphRun> runs_;
   OperationFigures kernels_, all_graphs_;

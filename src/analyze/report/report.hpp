@@ -30,8 +30,8 @@ class Report : public Analysis {
   bool found_thread() const;
   // By the subcommands' names: what each answers with --json. Long lists are cut, and say so.
   Json answers() const;
-  // The page is looked at from `serve`, which has others, and makes this one anew when it is asked
-  // again; else it is a file by itself.
+  // The page is viewed in `serve`, which has other pages, and makes this one anew at the next
+  // request; else it is a file by itself.
   struct Served {
     bool may_run = false;  // the trace is being recorded, unless it has an end
   };

@@ -1,6 +1,6 @@
 // What a report's page draws along the axis of time: calls and operations on the driver by thread,
-// what GPUs did by queue, and a few curves. All of it, or where that is too much, what becomes of
-// it in MergedRows.
+// what GPUs did by queue, and a few curves. All of it or, where that is too much, what MergedRows
+// makes of it.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What many events of a report's timeline say alike, each kept once: what kind of event it is, and
+// What many events of a report's timeline have in common, kept once: what kind of event it is, and
 // its details as text.
 #pragma once
 

@@ -22,7 +22,7 @@ void add_claimed(std::uint64_t& sum, std::uint64_t more) {
   if (__builtin_add_overflow(sum, more, &sum)) sum = std::numeric_limits<std::uint64_t>::max();
 }
 
-// Rounding makes nothing of a loss.
+// No loss is rounded down to nothing.
 std::string share_of_lost(std::uint64_t lost, std::uint64_t all) {
   constexpr double LEAST_SHOWN = 0.05;
   return share(lost, all) < LEAST_SHOWN ? "less than 0.1 %" : percent(lost, all);

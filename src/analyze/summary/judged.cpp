@@ -25,7 +25,7 @@ bool Judged::is_cut_before_work() const { return !facts.cut_off.empty() && !has_
 bool Judged::is_worth_judging() const {
   if (is_cut_before_work()) return false;
   if (!part.is_whole()) {
-    // How long the GPU takes for what was issued in a row, only the wait at its end shows.
+    // Only the wait at the end shows how long the GPU takes for what was issued in a row.
     bool issued_in_a_row = execution.iterations().found == Iterations::Found::within_a_wait;
     if (issued_in_a_row && (stretch.begin < part.from || stretch.end > part.to)) return false;
     return execution.iterations().times.count();

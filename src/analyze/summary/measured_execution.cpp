@@ -42,7 +42,7 @@ MeasuredExecution measured_of(const Execution& execution, const Stretch& stretch
   if (!measured.gpu) return measured;
   const GpusAtWork::OfGpu& gpu = *measured.gpu;
   const Iterations& iterations = execution.iterations();
-  // Iterations that do not wait are asked for long before the GPU does them.
+  // Iterations that do not wait are issued long before the GPU does them.
   if (iterations.found == Iterations::Found::between_waits && iterations.times.count()) {
     for (const Iteration& one : iterations.each) {
       if (!one.timed) continue;

@@ -10,10 +10,10 @@ namespace {
 // Percent of the stretch.
 constexpr double KERNELS_MUCH = 50;          // a kernel runs
 constexpr double KERNELS_ALWAYS = 80;        // hardly anything else can be waited for
-constexpr double MEASURED_HOST_MUCH = 50;    // the GPU is idle because the host asks late
+constexpr double MEASURED_HOST_MUCH = 50;    // the GPU is idle because the host issues late
 constexpr double PATH_MUCH = 50;             // of an iteration's critical path
 constexpr double MEASURED_COPIES_MUCH = 20;  // only copies and fills run
-constexpr double QUEUED_MUCH = 25;           // the GPU is idle though it was asked
+constexpr double QUEUED_MUCH = 25;           // the GPU is idle though work was issued
 
 std::string busy_text(const Judged& judged) {
   const MeasuredExecution& work = judged.measured;

@@ -9,14 +9,14 @@ namespace cudabpf::analyze {
 
 namespace {
 
-// What was asked for in a row is waited for at the end, unless the thread does other things first.
+// What was issued in a row is waited for at the end, unless the thread does other things first.
 std::optional<Moment> end_of_wait(const ThreadWork& thread, const Iterations& iterations) {
-  Moment asked{iterations.end, iterations.at_end};
+  Moment issued{iterations.end, iterations.at_end};
   auto last = std::find_if(thread.segments.begin(), thread.segments.end(),
-                           [&](const Segment& one) { return one.end.ts >= asked.ts; });
+                           [&](const Segment& one) { return one.end.ts >= issued.ts; });
   if (last == thread.segments.end()) return std::nullopt;
-  Spent after = last->end.spent - asked.spent;
-  bool waits = after.waiting + after.to_host >= (last->end.ts - asked.ts) / 2;
+  Spent after = last->end.spent - issued.spent;
+  bool waits = after.waiting + after.to_host >= (last->end.ts - issued.ts) / 2;
   return waits ? std::optional(last->end) : std::nullopt;
 }
 
@@ -33,7 +33,7 @@ Stretch stretch_of(const Execution& execution) {
   std::optional<Moment> waited;
   if (iterations.found == Iterations::Found::within_a_wait)
     waited = end_of_wait(*thread, iterations);
-  if (iterations.times.count() && !waited) {  // of the last it is not known when it was done
+  if (iterations.times.count() && !waited) {  // when the last was done is not known
     stretch.is_done = iterations.found == Iterations::Found::between_waits;
     stretch.rounds = iterations.times.count();
     stretch.time = iterations.times.total();

@@ -63,7 +63,7 @@ std::string figures(double number) {
 }
 
 // "35 iterations, 2 of warm-up and 33 of inference": as the phases count them, and how many of
-// these the times are of.
+// these are timed.
 std::string counted_text(const Iterations& iterations) {
   std::uint64_t others = iterations.in_part - iterations.warm_up_in_part;
   std::string text = count_of(iterations.in_part, "iteration", "iterations");
@@ -105,12 +105,12 @@ std::string Summary::kernels_answer(const Page&) const {
 
 // "inference 169 ms (1.0 %), loading 10.0 s (61.4 %)": in their order, those worth a word.
 std::string Summary::phases_answer(const Page&) const {
-  constexpr double WORTH_TELLING = 1;  // percent
+  constexpr double WORTH_LISTING = 1;  // percent
   const Phases& phases = execution_.phases();
   std::string text;
   for (const Phase& phase : phases.phases) {
     double part = share(phase.time, phases.end - phases.begin);
-    if (!phase.seen || (part < WORTH_TELLING && !phase.is_work)) continue;
+    if (!phase.seen || (part < WORTH_LISTING && !phase.is_work)) continue;
     text += fmt::format("{}{} {} ({:.1f} %)", text.empty() ? "" : ", ", phase.name,
                         human_time(phase.time), part);
   }

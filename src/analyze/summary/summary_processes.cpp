@@ -1,4 +1,4 @@
-// Whose phases and verdict a summary shows, and what the other processes did.
+// The process whose phases and verdict a summary shows, and what the others did.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -49,7 +49,7 @@ class Totals : public Analysis {
     Name name, error;
     std::uint64_t count = 0, first_ts = 0, first_id = 0;
   };
-  // What a process asked of a GPU, as it numbers them.
+  // What a process issued to a GPU, by the process's numbering.
   struct Device {
     std::uint64_t process = 0;  // its number in the trace
     std::uint32_t pid = 0;

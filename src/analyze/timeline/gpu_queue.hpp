@@ -15,9 +15,9 @@ struct QueueBars {
   std::uint64_t time = 0;  // in which it did something
   BarRow bars;             // by when the GPU did it
 
-  // Works of a queue can overlap, and what ran at once counts once: calls each(bar, where, time)
-  // with the end of each bar, in which none before it ran, and for how long it was busy there.
-  // Where operations are one bar, it is known for how long at least one of them ran, but not when.
+  // Operations of a queue can overlap, and what ran at once counts once: calls each(bar, where,
+  // time) with the end of each bar, in which no earlier one ran, and how long it was busy there.
+  // For a bar of several operations it is known how long at least one of them ran, but not when.
   template <typename Each>
   void each_time(Each&& each) const {
     std::uint64_t until = 0;

@@ -1,6 +1,6 @@
-// When each thread was in which kind of call, when it launched, what the driver was asked for
-// meanwhile, and what GPUs did when; for the whole trace or a part of it. What of it is drawn:
-// TimelineView.
+// When each thread was in which kind of call, when it launched, its requests to the driver
+// meanwhile, and what GPUs did when; for the whole trace or a part of it. TimelineView chooses what
+// is drawn.
 #pragma once
 
 #include <array>
@@ -100,8 +100,7 @@ class Timeline : public Analysis {
   // The one that took this time; null: it is not kept.
   const QueuedOperation* work_at(std::size_t queue, const TimeSpan& span) const;
   std::string name_of(const QueuedOperation& work) const;
-  // Those of threads beyond the most that are kept apart, and how many they and those of streams
-  // are.
+  // Calls of threads beyond the limit, and how many they and those of streams beyond it are.
   const BarRow& more_calls() const { return more_calls_; }
   std::uint64_t left_out_of_threads() const { return left_out_of_threads_; }
   std::uint64_t left_out_of_streams() const { return left_out_of_streams_; }

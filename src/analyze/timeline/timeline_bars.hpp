@@ -1,5 +1,5 @@
-// What a picture over time is drawn from: a bar for each call, as long as there are few. If there
-// are many, those close together become one, which knows what it stands for.
+// What a picture over time is drawn from: a bar for each call while there are few. If there are
+// many, close ones become one, which knows what it stands for.
 #pragma once
 
 #include <algorithm>
@@ -56,13 +56,12 @@ class Bar : public TimeSpan {
   void absorb(const Bar& other);
   // Counts what another one stands for as made inside of it; this one is a single call.
   void take_in(const Bar& within);
-  // What it stands for, each function and kernel once, but for those beyond the most that are kept
-  // apart.
+  // What it stands for, each function and kernel once, except those beyond the limit.
   std::span<const Alike> parts() const;
   const Alike* others() const { return several_ ? &several_->others : nullptr; }
   Alike total() const;  // without name; of the category that took most
   bool is_one() const { return !several_; }
-  // In which at least one of them was under way.
+  // Time in which at least one of them was under way.
   std::uint64_t covered() const { return several_ ? several_->covered : first_.time; }
 
  private:

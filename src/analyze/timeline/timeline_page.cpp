@@ -27,7 +27,7 @@ class Lanes {
         scale_(spans, page.width() - LABEL_WIDTH, FOLD_WIDTH),
         painter_(page.color()) {}
 
-  // What is added next is this process's, which is named above the first of its lines.
+  // Lines added from now on are of this process, which is named above the first of them.
   void begin(const Timeline::Process& process) { process_ = &process; }
 
   // The phases of the thread that launches most, if it is this process's.
@@ -89,7 +89,7 @@ class Lanes {
     return most;
   }
 
-  // False: the GPU did nothing of it here.
+  // False: the queue has nothing to show here.
   bool add_queue(const Timeline::Queue& queue) {
     constexpr std::uint64_t PERCENT = 100;
     Columns columns = busy_columns(queue, scale_);
@@ -282,7 +282,7 @@ void add_gaps(Page& page, const Timeline& timeline) {
   table.add_to(page);
 }
 
-// The whole run: its phases, and what the thread did that has them. Returns which colours it has.
+// The whole run: its phases, and what their thread did. Returns which colours it has.
 std::set<Category> add_overview(Page& page, const Timeline& timeline, const TimelineView& view) {
   Lanes lanes(page, timeline, view.whole);
   const ThreadWork& busiest = *timeline.execution().thread();

@@ -36,7 +36,7 @@ class TimelineSection {
         top_(top),
         y_(top) {}
 
-  // What is drawn next is this process's, which is named above the first of its rows.
+  // Rows drawn from now on are of this process, which is named above the first of them.
   void begin(const Timeline::Process& process) {
     process_ = &process;
     rows_of_threads_ = {};
@@ -71,7 +71,7 @@ class TimelineSection {
     if (drawn) y_ += LANE_GAP;
   }
 
-  // As high as there are many, for what they take of the width.
+  // Bars as high as their calls are dense.
   void stream(const Timeline::Stream& stream) {
     auto density = [](const Bar& bar, double width) {
       return static_cast<double>(bar.total().count) / std::max(width, 1.0);
@@ -111,8 +111,8 @@ class TimelineSection {
     if (lines) y_ += ROW * static_cast<double>(lines) + LANE_GAP;
   }
 
-  // From each call to what a GPU did because of it, while that can be read: of a graph, to what it
-  // did first.
+  // From each call to the GPU operation that it issued, while that can be read; for a graph, to the
+  // first.
   void arrows() {
     std::vector<std::array<double, 4>> lines;
     for (const auto& [work, y] : tops_of_operations_) {

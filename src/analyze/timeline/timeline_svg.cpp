@@ -49,7 +49,7 @@ class Gantt {
   }
 
  private:
-  // The whole run: its phases, and what the thread did that has them.
+  // The whole run: its phases, and what their thread did.
   void draw_overview() {
     std::uint64_t pixel = time_of(view_.whole) / WIDTH;
     TimelineSection section(svg_, timeline_, view_.whole, std::max(resolution_, pixel), y_);

@@ -1,6 +1,6 @@
-// What pointing at a bar shows of a picture: a call exactly; several, how many they are, from when
-// to when, how long they took, and which functions and kernels they mostly were. Likewise of what
-// GPUs did.
+// What pointing at a bar of a picture shows: one call exactly; of several, how many there are, from
+// when to when, how long they took, and their main functions and kernels. The same for what GPUs
+// did.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t FOLDED_PART = 20;  // a fold is longer than this part of what is shown
 constexpr std::size_t ROOM_OF_FOLD = 8;    // characters
 
-// The bars of all calls; if there are none, of what was asked of the driver. And those of GPUs.
+// The bars of all calls or, if there are none, of requests to the driver; and those of GPUs.
 std::vector<TimeSpan> all_spans(const Timeline& timeline) {
   std::vector<TimeSpan> spans;
   auto add = [&](const BarRow& row) {

@@ -14,7 +14,7 @@ struct TimelineView {
   std::vector<TimeSpan> shown;  // what all lanes show; between two of them, time is folded
   std::vector<TimeSpan> whole;  // what an overview above them shows; empty: there is none
 };
-// On a picture so many characters wide; each fold leaves room for what it parts.
+// For a picture `width` characters wide; each fold leaves room for what it parts.
 TimelineView view_of(const Timeline& timeline, std::size_t width = 160);
 
 // `all` without the longest of `blanks` inside of it: each is longer than a twentieth of what is

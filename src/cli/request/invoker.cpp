@@ -29,11 +29,11 @@ bool set_by_sudo(const std::string& name) {
          std::find(std::begin(NAMES), std::end(NAMES), name) != std::end(NAMES);
 }
 
-// What sudo says to its command about itself.
-constexpr const char* TOLD_BY_SUDO[] = {"SUDO_UID", "SUDO_GID", "SUDO_USER", "SUDO_COMMAND"};
+// The variables that sudo sets to describe its call.
+constexpr const char* SUDO_VARIABLES[] = {"SUDO_UID", "SUDO_GID", "SUDO_USER", "SUDO_COMMAND"};
 
 bool have_the_same(const std::vector<std::string>& a, const std::vector<std::string>& b) {
-  return std::all_of(std::begin(TOLD_BY_SUDO), std::end(TOLD_BY_SUDO),
+  return std::all_of(std::begin(SUDO_VARIABLES), std::end(SUDO_VARIABLES),
                      [&](const char* name) { return value_in(a, name) == value_in(b, name); });
 }
 
@@ -56,9 +56,9 @@ Caller caller_of(const Procfs& procfs, pid_t pid, const std::vector<std::string>
   auto uid = number(value_in(own, "SUDO_UID"));
   auto gid = number(value_in(own, "SUDO_GID"));
   if (!uid || !gid) return caller;
-  // Looks as far up as the sudo that set this process's SUDO_ variables for that user. Whoever
-  // became root through it may since have called another sudo, or become somebody else who then
-  // became root in another way: what is left of the first call must not matter then.
+  // Looks up to the sudo that set this process's SUDO_ variables for that user. A user who became
+  // root through it may since have called another sudo, or become another user, who then became
+  // root in another way: what is left of the first call must not matter then.
   bool of_this_call = true;
   for (pid_t ancestor : procfs.ancestors(pid)) {
     ProcessIdentity process = procfs.process(ancestor);

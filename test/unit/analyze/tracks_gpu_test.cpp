@@ -45,8 +45,8 @@ TEST_CASE("What a GPU did is on a track of its stream, with an arrow from its ca
   CHECK(drawn.tracks == Lines{"1<0 7/0 as 7 ", "2<1 7/7 as 7 ", "3<1 7/0 as 7 GPU 0",
                               "4<3 7/0 as 7 stream 3 (0x5)"});
   // No mark says when it was enqueued, as it is known when it was done.
-  CHECK(drawn.events == Lines{"boottime 0", "2 begin c at 10 asks 1", "2 end c at 20",
-                              "4 begin copy HtoD 4.00 KiB at 30 asked by 1 after 20",
+  CHECK(drawn.events == Lines{"boottime 0", "2 begin c at 10 issues 1", "2 end c at 20",
+                              "4 begin copy HtoD 4.00 KiB at 30 issued by 1 after 20",
                               "4 end  at 60"});
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("An arrow leads to the first node of a graph, and to nothing from a ca
                            copied(90, "0.001", in_queue(R"(,"call":77)")) +
                            copied(95, "0.001", in_queue(R"(,"unjoined":"late")")));
   CHECK(only(drawn.events, "4 begin") ==
-        Lines{"4 begin copy HtoD 4.00 KiB at 30 asked by 1 after 20",
+        Lines{"4 begin copy HtoD 4.00 KiB at 30 issued by 1 after 20",
               "4 begin copy HtoD 4.00 KiB at 40 after 30",
               "4 begin copy HtoD 4.00 KiB at 50 after 40", "4 begin copy HtoD 4.00 KiB at 90",
               "4 begin copy HtoD 4.00 KiB at 95"});
@@ -96,7 +96,7 @@ TEST_CASE("A whole graph has the number that its call says") {
            R"("tid":7,"ret":0,"stream":"0x5","graph":12,"nodes":3,"kernels":3})"
            "\n"
            R"({"type":"gpu","op":"graph","ts":9,"duration_us":0.010,"pid":7,"call":4,"queue":1})");
-  CHECK(only(drawn.events, "after") == Lines{"4 begin graph 12 at 9 asked by 4 after 4"});
+  CHECK(only(drawn.events, "after") == Lines{"4 begin graph 12 at 9 issued by 4 after 4"});
   CHECK(only(drawn.tracks, "GPU") == Lines{"3<1 7/0 as 7 GPU not known"});
 }
 
@@ -110,9 +110,9 @@ TEST_CASE("What was done for a process that is gone is on its tracks") {
                               "4<3 7/0 as 7 stream 3 (0x5)", "5<0 7/0 as 10000007 ",
                               "6<5 7/7 as 10000007 ", "7<5 7/0 as 10000007 GPU 0",
                               "8<7 7/0 as 10000007 stream 3 (0x5)"});
-  CHECK(only(drawn.events, "asked") ==
-        Lines{"4 begin copy HtoD 4.00 KiB at 30 asked by 1 after 20",
-              "8 begin copy HtoD 4.00 KiB at 90 asked by 2 after 10"});
+  CHECK(only(drawn.events, "issued") ==
+        Lines{"4 begin copy HtoD 4.00 KiB at 30 issued by 1 after 20",
+              "8 begin copy HtoD 4.00 KiB at 90 issued by 2 after 10"});
 }
 
 TEST_CASE("A process of which nobody tells when its GPUs worked has marks in its streams") {

@@ -30,8 +30,8 @@ class Notes : public TrackWriter {
     for (std::uint64_t flow : flows.begin) arrows += fmt::format(" >{}", flow);
     if (flows.enqueues) arrows += fmt::format(" >>{}", flows.enqueues);
     if (flows.end) arrows += fmt::format(" {}>{}", flows.caller->id, flows.end);
-    if (flows.asks) arrows += fmt::format(" asks {}", flows.asks);
-    if (flows.asked) arrows += fmt::format(" asked by {}", flows.asked);
+    if (flows.issuing) arrows += fmt::format(" issues {}", flows.issuing);
+    if (flows.issued_by) arrows += fmt::format(" issued by {}", flows.issued_by);
     if (flows.queued) arrows += fmt::format(" after {}", *flows.queued);
     add("{} {} {} at {}{}", track.id,
         shape == Shape::slice     ? "begin"
