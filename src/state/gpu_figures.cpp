@@ -18,15 +18,8 @@ std::string cell(const std::optional<double>& value, const char* unit) {
   return value ? fmt::format("{:.0f} {}", *value, unit) : "-";
 }
 
-std::string energy_cell(std::optional<double> joules) {
-  constexpr double KILO = 1000;
-  if (!joules) return "-";
-  return *joules < 10 * KILO ? fmt::format("{:.0f} J", *joules)
-                             : fmt::format("{:.1f} kJ", *joules / KILO);
-}
-
 std::vector<std::string> cells_of(const GpuFigures& figures) {
-  auto busy = figures.sm_active.mean();
+  auto busy = figures.sm_active.mean(), energy = figures.energy();
   std::string throttled = "-";
   if (figures.throttle_read)
     throttled = fmt::format("{:.0f} %", 100.0 * static_cast<double>(figures.throttled) /
@@ -34,7 +27,7 @@ std::vector<std::string> cells_of(const GpuFigures& figures) {
   return {busy ? fmt::format("{:.1f} %", *busy) : "-",
           cell(figures.power.mean(), "W"),
           cell(figures.most_power, "W"),
-          energy_cell(figures.energy()),
+          energy ? human_energy(*energy) : "-",
           figures.most_memory ? human_bytes(static_cast<std::uint64_t>(*figures.most_memory)) : "-",
           cell(figures.most_temperature, "°C"),
           throttled};
@@ -61,7 +54,7 @@ void add_residents(Table& table, const GpusFigures& figures, std::uint32_t devic
       row("(without a pid)", ns);
   }
   row(fmt::format("{} more processes", processes.size() - shown), rest);
-  row("nobody", residence.no_process());
+  row("no process", residence.no_process());
   row("(not known)", residence.unknown());
 }
 

@@ -58,7 +58,7 @@ function figures({ answers, trace }: Answers): HTMLElement {
   const { iterations } = summary;
   return h("dl", { class: "figures" },
     figure(time((trace.part ? trace.part.to_us - trace.part.from_us : summary.duration_us) * 1000), trace.part ? "part of the trace" : "traced"),
-    figure(count(summary.calls), "CUDA calls"),
+    figure(count(summary.calls), "calls"),
     figure(count(summary.kernel_runs ?? 0), "kernels run", summary.launched ? `by ${count(summary.launched)} ${summary.launched === 1 ? "launch" : "launches"}` : ""),
     iterations?.count ? figure(count(iterations.count), "iterations", iterations.mean_us ? `of ${micro(iterations.mean_us)}` : "") : null,
     gpus[0] ? figure(percent(gpus[0].busy_share), `GPU ${gpus[0].device} busy, measured`) : null,

@@ -169,7 +169,7 @@ std::string spread_text(const Spread& spread, Unit unit) {
     return text + fmt::format(" ({} of {})", spread.known, spread.of_each.size());
   double off = spread.off();
   if (unit == Unit::share) return text + fmt::format(" ±{:.1f}", off / PER_POINT);
-  if (spread.figure == 0) return text + " ±" + figure_text(unit, off);
+  if (off > spread.figure) return text + " ±" + figure_text(unit, off);
   return text +
          fmt::format(" ±{:.{}f} %", 100 * off / spread.figure, off < spread.figure / 10 ? 1 : 0);
 }

@@ -45,15 +45,17 @@ std::vector<MeasurePart> parts_of(const Measure& measure, const DiffSide& a, con
   return all;
 }
 
-// Measures that are 0 everywhere, or only repeat another, are left out.
+// Measures that are 0 everywhere, repeat another or estimate what was measured are left out.
 std::vector<Compared> compared(Measure::Place place, const DiffSide& a, const DiffSide& b) {
   std::vector<Compared> all;
   auto add = [&](const MeasurePart& asked) {
     Compared one = compare(asked, a.traces, b.traces);
-    auto repeats = [&](const Compared& other) {
-      return other.asked.name() == asked.measure->unlike && other.a == one.a && other.b == one.b;
+    auto makes_needless = [&](const Compared& other) {
+      std::string name = other.asked.name();
+      return name == asked.measure->estimates ||
+             (name == asked.measure->unlike && other.a == one.a && other.b == one.b);
     };
-    if (std::any_of(all.begin(), all.end(), repeats)) return;
+    if (std::any_of(all.begin(), all.end(), makes_needless)) return;
     if (one.a.most > 0 || one.b.most > 0) all.push_back(std::move(one));
   };
   for (const Measure& measure : all_measures()) {

@@ -67,6 +67,14 @@ Figure idle(Of of) {
   return millionths(process->idle.total(), process->working_time);
 }
 
+// On the process's busiest GPU, from its first work to its last.
+Figure measured_idle(Of of) {
+  const Idle::OfProcess* process = of.execution().process();
+  const auto* gpu = process ? of.execution().gpus().of_process(process->number) : nullptr;
+  if (!gpu || !gpu->window()) return std::nullopt;
+  return millionths(gpu->idle_time(), gpu->window());
+}
+
 // Null: none was timed.
 const Iterations* timed(Of of) {
   const Iterations& iterations = of.execution().iterations();
@@ -301,12 +309,20 @@ const Measure MEASURES[] = {
      .needs = Need::processes,
      .counts = Counts::most,
      .whole = bad_exits},
+    {.name = "measured-idle",
+     .title = "GPU idle",
+     .absent = "times of GPUs",
+     .unit = Unit::share,
+     .needs = Need::gpu_times,
+     .whole = measured_idle,
+     .in_all = true},
     {.name = "idle",
      .title = "GPU idle, at least",
      .absent = "process that gave the GPU work",
      .unit = Unit::share,
      .needs = Need::launches | Need::copies | Need::waits | Need::times | Need::processes |
               Need::pending,
+     .estimates = "measured-idle",
      .whole = idle},
 
     {.name = "iterations",

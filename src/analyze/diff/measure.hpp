@@ -73,6 +73,7 @@ struct Measure {
   Needs needs = {};
   Counts counts = Counts::median;
   std::string_view unlike = {};      // it has a row only where it differs from this measure
+  std::string_view estimates = {};   // it has a row only where this measure has none
   Whole whole = nullptr;             // null: it has parts alone
   std::string_view part_is = {};     // what may stand behind a colon: "direction"; empty: nothing
   std::string_view part_title = {};  // with {} for the part; empty: parts have no rows

@@ -12,23 +12,11 @@ namespace cudabpf::analyze {
 
 namespace {
 
-std::uint64_t whole_joules(double joules) {
-  return static_cast<std::uint64_t>(std::llround(std::abs(joules)));
-}
-
-std::string joules_text(double joules) {
-  constexpr double KILO = 1000;
-  if (std::abs(joules) >= 10 * KILO) return fmt::format("{:.2f} kJ", joules / KILO);
-  std::string text = std::abs(joules) >= 100 ? with_commas(whole_joules(joules))
-                                             : fmt::format("{:.3g}", std::abs(joules));
-  return (joules < 0 ? "-" : "") + text + " J";
-}
-
 // "3.60 J ± 0.08 J": no finer than the error is known.
 std::string with_error(double joules, double error) {
   int decimals =
       error > 0 ? std::clamp(1 - static_cast<int>(std::floor(std::log10(error))), 0, 6) : 2;
-  if (joules >= 100) return fmt::format("{} ± {}", joules_text(joules), joules_text(error));
+  if (joules >= 100) return fmt::format("{} ± {}", human_energy(joules), human_energy(error));
   return fmt::format("{:.{}f} J ± {:.{}f} J", joules, decimals, error, decimals);
 }
 
@@ -103,9 +91,9 @@ void add_stretch(Table& table, const Energy::Stretch& stretch, const Energy::OfG
   const EnergyUsed& used = stretch.used;
   if (!used.known()) return;
   table.row(stretch.name,
-            {joules_text(used.joules), "± " + joules_text(used.error),
+            {human_energy(used.joules), "± " + human_energy(used.error),
              fmt::format("{:.0f} W", used.watts()),
-             gpu.idle ? joules_text(above_idle(used, *gpu.idle)) : "",
+             gpu.idle ? human_energy(above_idle(used, *gpu.idle)) : "",
              human_time(used.to - used.from), human_time(stretch.end - stretch.begin)});
 }
 
@@ -159,7 +147,7 @@ void add_sole_process(Page& page, const Energy::OfGpu& gpu) {
     page.paragraph(
         fmt::format(
             "As far as NVML shows, only process {} had the GPU; while it did, the GPU used {}.",
-            *gpu.pid, joules_text(gpu.process.used.joules)),
+            *gpu.pid, human_energy(gpu.process.used.joules)),
         2);
 }
 
@@ -184,18 +172,18 @@ void add_classes(Page& page, const Energy::OfGpu& gpu) {
     double seconds = static_cast<double>(of.shared_time) / 1e9;
     bool is_long = seconds >= EnergyReadings::STEP_SECONDS, has_share = of.shared_time > 0;
     table.row(std::string(name_of_sharer(i)),
-              {has_share ? joules_text(of.joules) : "", has_share ? share(of.joules) : "",
+              {has_share ? human_energy(of.joules) : "", has_share ? share(of.joules) : "",
                human_time(of.time), is_long ? fmt::format("{:.0f} W", of.joules / seconds) : ""});
   }
   table.row("while hardly anything ran",
-            {joules_text(model.unshared), share(model.unshared), "", ""});
+            {human_energy(model.unshared), share(model.unshared), "", ""});
   table.add_to(page);
   page.paragraph(
       fmt::format(
           "The model divides {} above idle, from samples of power over {}: energy used between two "
           "samples is divided among what ran then, by how long each ran, if together they took at "
           "least a twentieth of that time. No counter measures one kernel's energy.",
-          joules_text(all), human_time(model.to - model.from)),
+          human_energy(all), human_time(model.to - model.from)),
       2);
 }
 

@@ -8,9 +8,10 @@
 namespace cudabpf::analyze {
 
 namespace {
-constexpr std::uint64_t Spent::*EACH[] = {
-    &Spent::calls,     &Spent::in_calls, &Spent::module,  &Spent::memory, &Spent::launching,
-    &Spent::to_device, &Spent::to_host,  &Spent::waiting, &Spent::idle,   &Spent::kernels};
+constexpr std::uint64_t Spent::*EACH[] = {&Spent::recorded,  &Spent::calls,   &Spent::in_calls,
+                                          &Spent::module,    &Spent::memory,  &Spent::launching,
+                                          &Spent::to_device, &Spent::to_host, &Spent::waiting,
+                                          &Spent::idle,      &Spent::kernels};
 static_assert(sizeof EACH / sizeof *EACH == sizeof(Spent) / sizeof(std::uint64_t));
 }  // namespace
 
@@ -111,7 +112,14 @@ void ThreadsAtWork::call(const Line& line) {
   ThreadWork& work = open.work;
   work.first_call = std::min(work.first_call, line.ts);
   work.last_end = std::max(work.last_end, line.end());
-  if (!is_counted(line)) return;
+  work.all.recorded++;
+  if (is_counted(line)) counted(line, open);
+  if (line.ts < part_.from) work.at_from = work.all;
+  if (line.ts < part_.to) work.at_to = work.all;
+}
+
+void ThreadsAtWork::counted(const Line& line, Open& open) {
+  ThreadWork& work = open.work;
   Work kind = line.work;
   Spent& all = work.all;
   all.idle = idle_.idle_until_now();
@@ -122,8 +130,6 @@ void ThreadsAtWork::call(const Line& line) {
   all.add(kind, line.duration);
   all.kernels = saturating_sum(all.kernels, kernel_runs(line));
   if (kind == Work::launch && open.keeps_launches) open.launches_end = {line.end(), all};
-  if (line.ts < part_.from) work.at_from = all;
-  if (line.ts < part_.to) work.at_to = all;
   if (kind == Work::to_device && line.size >= LARGE && line.has(Field::duration))
     copied(line, open);
   if (line.unfinished)
@@ -204,9 +210,9 @@ ThreadsAtWork::Threads::iterator ThreadsAtWork::close(Threads::iterator thread, 
   sequences_ -= open.keeps_launches;
   OpenProcess& process = open_processes_[thread->first.first];
   Spent spent = work.in_part();
-  if (part_.is_whole() || spent.calls) {
+  if (part_.is_whole() || spent.recorded) {
     process.work.threads++;
-    process.work.calls += spent.calls;
+    process.work.calls += spent.recorded;
     process.work.launches += work.launches_in_part;
     process.work.waiting += spent.waiting;
   }

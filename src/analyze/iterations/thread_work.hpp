@@ -20,8 +20,9 @@ namespace cudabpf::analyze {
 
 // What a thread has spent up to some moment; times in ns, of calls not made inside others.
 struct Spent {
+  std::uint64_t recorded = 0;  // calls, also of other libraries and inside other calls
   std::uint64_t calls = 0;
-  std::uint64_t in_calls = 0;  // all of them
+  std::uint64_t in_calls = 0;  // in calls of any kind
   std::uint64_t module = 0, memory = 0, launching = 0, to_device = 0, to_host = 0, waiting = 0;
   std::uint64_t idle = 0;     // how long its process left the GPU idle, at least
   std::uint64_t kernels = 0;  // known to be given to the GPU
@@ -154,6 +155,7 @@ class ThreadsAtWork : public Analysis {
   Open& thread(const Line& line);
   void process(const Line& line);
   void call(const Line& line);
+  void counted(const Line& line, Open& open);
   void copied(const Line& line, Open& open);
   void launched(const Line& line, Open& open);
   void close_segment(Open& open);

@@ -28,7 +28,14 @@ std::size_t Errors::KindHash::operator()(const Kind& kind) const {
   return hash_of(kind.number, kind.name.id, kind.detail.id, kind.error.id);
 }
 
+void Errors::Failure::add_process(std::uint64_t number) {
+  auto at = std::lower_bound(processes.begin(), processes.end(), number);
+  if (at != processes.end() && *at == number) return;
+  if (processes.size() < MAX_PROCESSES) processes.insert(at, number);
+}
+
 void Errors::Failure::add(const Failure& other) {
+  for (std::uint64_t process : other.processes) add_process(process);
   count += other.count;
   first = std::min(first, other.first);
   last = std::max(last, other.last);
@@ -149,6 +156,7 @@ void Errors::note(Failures& failures, const Kind& kind, const Line& line) {
   if (!failure.count++)
     failure.example = {line.kind == LineKind::call ? line.id : line.call, line.ts, line.pid,
                        line.tid, std::string(line.args.substr(0, TEXT_KEPT))};
+  if (line.process) failure.add_process(line.process->number);
   failure.first = std::min(failure.first, line.ts);
   failure.last = std::max(failure.last, line.ts);
 }

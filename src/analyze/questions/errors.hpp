@@ -30,7 +30,9 @@ class Errors : public Analysis {
     std::uint64_t first = ~std::uint64_t{0}, last = 0;  // ts
     Example example;                                    // the first in the trace
     Weight weight = Weight::failure;
+    std::vector<std::uint64_t> processes;  // numbers, in order; MAX_PROCESSES: perhaps more
 
+    void add_process(std::uint64_t number);
     void add(const Failure& other);
   };
   struct Open {
@@ -77,6 +79,8 @@ class Errors : public Analysis {
     std::vector<Event> events;  // in the order in which they began
     std::uint64_t events_left_out = 0;
   };
+
+  static constexpr std::size_t MAX_PROCESSES = 64;
 
   // `all`: every single failure is wanted, too.
   Errors(Names& names, bool all);

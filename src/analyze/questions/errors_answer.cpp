@@ -52,13 +52,30 @@ constexpr std::size_t EXAMPLE_WIDTH = 44;
 
 constexpr auto by_whom = [](auto& of) { return of.pid ? who(of.pid, of.tid) : ""; };
 
+// The first process and thread, and how many other processes.
+std::string by_how_many(const Errors::Failure& failure) {
+  std::string first = by_whom(failure.example);
+  std::size_t processes = failure.processes.size();
+  if (processes < 2) return first;
+  return fmt::format("{} and {}{}", first, processes == Errors::MAX_PROCESSES ? "at least " : "",
+                     count_of(processes - 1, "other", "others"));
+}
+
+template <bool Complete>
+constexpr auto process_count = [](const Errors::Failure& of) {
+  std::size_t count = of.processes.size();
+  return known_if(count && (count < Errors::MAX_PROCESSES) == Complete, count);
+};
+
 constexpr Column<Errors::Failure> FAILURE_COLUMNS[] = {
     {{"what"}, As::text, its<&Errors::Failure::name>, {1, "what", WIDE}},
     {{"error", "error"}, As::text, its<&Errors::Failure::error>, {2, "error"}},
     {{"count", "count"}, As::count, its<&Errors::Failure::count>, {3, "times"}},
     {{"first_ts", "first", 2}, As::moment, its<&Errors::Failure::first>, {4, "first"}},
     {{"last_ts", "last", 3}, As::moment, [](auto& of) { return shown_if(of.count > 1, of.last); }},
-    {{nullptr, "by", 4}, As::text, [](auto& of) { return by_whom(of.example); }},
+    {{nullptr, "by", 4}, As::text, its<by_how_many>},
+    {{"processes"}, As::number, process_count<true>},
+    {{"processes_at_least"}, As::number, process_count<false>},
     {{"example"}, As::object, its<example_json>},
     {{nullptr, "example", 5},
      As::text,

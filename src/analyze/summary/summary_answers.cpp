@@ -259,7 +259,8 @@ std::string Summary::measured_idle(const Page& page) const {
     const GpusAtWork::OfGpu& gpu = times.gpus()[i];
     text += i ? "; " : "";
     if (processes() > 1) text += process_text(gpu.process, gpu.pid) + ", ";
-    text += fmt::format("GPU {}: {} in {}", gpu.device, human_time(gpu.idle_time()),
+    text += fmt::format("GPU {}: {} of {} from first to last work, in {}", gpu.device,
+                        human_time(gpu.idle_time()), human_time(gpu.window()),
                         count_of(gpu.idle.count(), "gap", "gaps"));
     std::string why = causes_text(gpu.by_cause, gpu.idle_time(), 3);
     if (!why.empty()) text += ", " + why;

@@ -72,6 +72,15 @@ void Summary::add_shown(Page& page, bool always) const {
                  2);
 }
 
+// The shown one first.
+std::vector<ProcessWork> Summary::processes_in_order() const {
+  std::vector<ProcessWork> processes = execution_.threads().processes();
+  std::uint64_t shown = execution_.thread() ? execution_.thread()->process : 0;
+  std::stable_partition(processes.begin(), processes.end(),
+                        [&](const ProcessWork& process) { return process.number == shown; });
+  return processes;
+}
+
 void Summary::add_processes(Page& page, std::size_t at_most) const {
   Table table(
       "processes",
@@ -82,10 +91,8 @@ void Summary::add_processes(Page& page, std::size_t at_most) const {
                                 human_count(process.launches), human_time(process.waiting),
                                 gpu ? human_time(*gpu) : "", std::move(bound)});
   };
-  std::vector<ProcessWork> processes = execution_.threads().processes();
+  std::vector<ProcessWork> processes = processes_in_order();
   std::uint64_t shown = execution_.thread() ? execution_.thread()->process : 0;
-  std::stable_partition(processes.begin(), processes.end(),
-                        [&](const ProcessWork& process) { return process.number == shown; });
   ProcessWork others = execution_.threads().others();
   for (std::size_t i = 0; i < processes.size(); i++) {
     const ProcessWork& process = processes[i];
@@ -113,7 +120,7 @@ void Summary::add_processes(Page& page, std::size_t at_most) const {
 Json Summary::processes_json() const {
   Json json = Json::array();
   std::uint64_t shown = execution_.thread() ? execution_.thread()->process : 0;
-  for (const ProcessWork& process : execution_.threads().processes()) {
+  for (const ProcessWork& process : processes_in_order()) {
     Json one = {{"pid", process.pid},
                 {"comm", names_.text(process.comm)},
                 {"command", command_of(process)},

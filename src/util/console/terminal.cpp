@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -107,6 +108,15 @@ std::string human_time(std::uint64_t ns) {
   constexpr std::uint64_t HOUR = 3'600'000'000'000;
   if (ns < 100 * HOUR) return clock_time(ns) + (ns < HOUR ? " min" : " h");
   return scaled(value / static_cast<double>(24 * HOUR), "d");
+}
+
+std::string human_energy(double joules) {
+  constexpr double KILO = 1000;
+  double size = std::abs(joules);
+  const char* sign = joules < 0 ? "-" : "";
+  if (size >= 10 * KILO) return fmt::format("{}{:.2f} kJ", sign, size / KILO);
+  if (size < 100) return fmt::format("{}{:.3g} J", sign, size);
+  return fmt::format("{}{} J", sign, with_commas(static_cast<std::uint64_t>(std::llround(size))));
 }
 
 std::string clock_time(std::uint64_t ns) {

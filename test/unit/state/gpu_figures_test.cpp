@@ -99,7 +99,7 @@ TEST_CASE("A table shows the figures of each GPU, and what is not known") {
   Page page({.width = 100});
   add_gpus(page, figures, 2);
   std::string text = page.take();
-  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("23.5 kJ"));
+  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("23.46 kJ"));
   for (const char* cell : {"40.0 %", "400 W", "1.00 GiB", "40 °C", "100 %", "GPU 1", "and 2 more"})
     CHECK_THAT(text, Catch::Matchers::ContainsSubstring(cell));
   CHECK(text.find("GPU 2") == std::string::npos);
@@ -132,7 +132,7 @@ TEST_CASE(
   figures.named(42, "python");
   std::string text = residence_page(figures);
   for (const char* row : {"42 python", "1.00 s", "50.0 %", "7 ", "5.0 %", "(without a pid)",
-                          "nobody", "27.5 %", "(not known)", "12.5 %"})
+                          "no process", "27.5 %", "(not known)", "12.5 %"})
     CHECK_THAT(text, Catch::Matchers::ContainsSubstring(row));
   CHECK(text.find("GPU 0") == std::string::npos);
   figures.add(had_by(1, {0, SECOND, {{42, 2 * SECOND}}, 0}));  // more than there was
