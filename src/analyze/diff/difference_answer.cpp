@@ -212,7 +212,8 @@ void add_rules(Page& page, const Difference& difference) {
       fmt::format(
           "A median (p50) counts as changed if it differs by more than {:.0f} % and by more than "
           "{:.0f} standard errors. \"=\": it is the same; \"~\": no certain change, or one of "
-          "less than 0.05 %; \"too few\": fewer than {} calls; \"3.7 ×\": times as much.{}",
+          "less than 0.05 %; \"too few\": fewer than {} calls or iterations; \"3.7 ×\": times as "
+          "much.{}",
           100 * Judgement::MIN_CHANGE, Judgement::STANDARD_ERRORS, Judgement::MIN_CALLS,
           difference.shown.empty() ? " To separate change from noise, compare several runs a side."
                                    : ""),

@@ -252,12 +252,9 @@ std::optional<LibraryFile> TracedLibraries::open(const MappedLibrary& mapped) co
 void TracedLibraries::attach_mapped(const MappedLibrary& mapped, News& news) {
   // Pid 0: the process is outside cudabpf's own pid namespace.
   if (!mapped.pid || !probes_.was_selected(mapped.pid)) return;
-  auto since = mapped.ts > begin_ns_ ? mapped.ts - begin_ns_ : 0;
   auto file = open(mapped);
   if (!file) {
-    news.losses.push_back({Loss::late_library, std::nullopt, since, now(),
-                           fmt::format("{} mapped by pid {} was gone before it could be opened",
-                                       mapped.path, mapped.pid)});
+    news.losses.push_back(missed(mapped, now(), " was gone before it could be opened"));
     return;
   }
   if (is_known(*file, news)) return note_if_ahead_was_late(*file, mapped, news);
@@ -265,10 +262,14 @@ void TracedLibraries::attach_mapped(const MappedLibrary& mapped, News& news) {
   if (library.error.empty()) came_late(mapped, library.ts, news);
 }
 
+LossEvent TracedLibraries::missed(const MappedLibrary& mapped, std::uint64_t until,
+                                  std::string_view what) const {
+  return {Loss::late_library, std::nullopt, mapped.ts > begin_ns_ ? mapped.ts - begin_ns_ : 0,
+          until, fmt::format("{} mapped by pid {}{}", mapped.path, mapped.pid, what)};
+}
+
 void TracedLibraries::came_late(const MappedLibrary& mapped, std::uint64_t until, News& news) {
-  auto since = mapped.ts > begin_ns_ ? mapped.ts - begin_ns_ : 0;
-  news.losses.push_back({Loss::late_library, std::nullopt, since, until,
-                         fmt::format("{} mapped by pid {}", mapped.path, mapped.pid)});
+  news.losses.push_back(missed(mapped, until, ""));
   log::hint(
       "{} was not known before pid {} loaded it: its calls until then are missing. Next time, name "
       "it with `--library {}`",
@@ -324,10 +325,7 @@ News TracedLibraries::finish() {
       continue;
     }
     if (!reported.insert({mapped.device, mapped.inode}).second) continue;
-    auto since = mapped.ts > begin_ns_ ? mapped.ts - begin_ns_ : 0;
-    news.losses.push_back(
-        {Loss::late_library, std::nullopt, since, now(),
-         fmt::format("{} mapped by pid {} when the trace ended", mapped.path, mapped.pid)});
+    news.losses.push_back(missed(mapped, now(), " when the trace ended"));
   }
   pending_.clear();
   return news;

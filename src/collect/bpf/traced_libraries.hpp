@@ -57,6 +57,8 @@ class TracedLibraries {
   void attach_named_and_found(std::vector<LibraryFile> files);
   void attach_mapped(const MappedLibrary& mapped, News& news);
   void attach_ahead(News& news, std::chrono::steady_clock::time_point give_up);
+  // The loss of calls into a library from its mapping on.
+  LossEvent missed(const MappedLibrary& mapped, std::uint64_t until, std::string_view what) const;
   void came_late(const MappedLibrary& mapped, std::uint64_t until, News& news);
   void note_if_ahead_was_late(const LibraryFile& file, const MappedLibrary& mapped, News& news);
   std::optional<LibraryFile> open(const MappedLibrary& mapped) const;
