@@ -3,7 +3,7 @@
 threads.
 
 Takes the calls that a program repeats from the recorded trace (no initialization, no loading of code,
-no ioctls) and writes them until there are enough: times and ids rise, threads interleave, lines are
+no ioctls, no GPU operations) and writes them until there are enough: times and ids rise, threads interleave, lines are
 in the order in which calls end, and each round frees what it allocated.
 usage: gen-long-trace.py TRACE OUTPUT [options]"""
 import argparse
@@ -95,6 +95,8 @@ def main():
     options = parse_arguments()
     lines = lines_of(options.trace)
     header = next(line for line in lines if line["type"] == "trace")
+    for what in ("driver_traced", "driver_way", "gpu_timing", "sampling"):  # readers would wait for their lines
+        header.pop(what, None)
     process = next(line for line in lines if line["type"] == "process")
     text, offsets, length = one_round(*repeated_calls(lines, options.name_bytes), options.threads)
     each = len(offsets) // 2
