@@ -28,14 +28,14 @@ class Shared:
     def slot(self, number, size): struct.pack_into("<2I", self.memory, RINGS_AT + number * self.ring_size, size, 0)
     def put(self, number, record):
         head, = struct.unpack_from("<Q", self.memory, self.ring(number) + 8)
-        at, room = head % self.ring_size, 8 + (len(record) + 7 & ~7)
+        at, space = head % self.ring_size, 8 + (len(record) + 7 & ~7)
         base = RINGS_AT + number * self.ring_size
-        if self.ring_size - at < room:
+        if self.ring_size - at < space:
             struct.pack_into("<2I", self.memory, base + at, 0, 1)
             head, at = head + self.ring_size - at, 0
         struct.pack_into("<2I", self.memory, base + at, len(record), 0)
         self.memory[base + at + 8:base + at + 8 + len(record)] = record
-        self.head(number, head + room)
+        self.head(number, head + space)
     def open(self, rings=1):
         self.used(rings)
         for number in range(rings): self.take(number)

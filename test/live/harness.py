@@ -5,7 +5,7 @@ tests, or without for all.
 
 With CUDABPF_WAY=inside, `run` becomes `run --inside`, by a user without rights, and the trace is compared with what
 the library inside the process can have seen. With CUDABPF_WAY=merged it becomes `run --inside --kernel`, as root: the
-kernel tells of processes and of the driver. inside_tests.txt lists the tests for which that makes sense.
+kernel reports of processes and of the driver. inside_tests.txt lists the tests for which that makes sense.
 """
 import atexit
 import contextlib
@@ -30,7 +30,7 @@ INSIDE = MERGED or os.environ.get("CUDABPF_WAY") == "inside"
 BY_BPF = MERGED or not INSIDE
 BUILD = os.path.abspath(os.environ.get("CUDABPF_BUILD", "build"))
 NOBODY = pwd.getpwnam("nobody")
-# How somebody without rights starts a program: options for subprocess.
+# How a user without rights starts a program: options for subprocess.
 WITHOUT_RIGHTS = {"user": NOBODY.pw_uid, "group": NOBODY.pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
 AS_USER = {} if BY_BPF else WITHOUT_RIGHTS
 
@@ -143,7 +143,7 @@ class Program:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"{self.process.args} still runs after {seconds} s:\n{self.stderr()}") from None
 
-    def tell(self, text="\n"):
+    def send_line(self, text="\n"):
         self.process.stdin.write(text.encode())
         self.process.stdin.flush()
 
@@ -185,7 +185,7 @@ class LiveTest(unittest.TestCase):
         return env
 
     def simulated_nvml(self):
-        """A folder with it that anybody may read: root without capabilities is anybody in a user's home."""
+        """A folder with it that every user may read: root without capabilities is like any other user in a user's home."""
         folder = f"{self.folder}/nvml"
         os.makedirs(folder, exist_ok=True)
         shutil.copy(f"{BUILD}/test/fake_nvml/libnvidia-ml.so.1", folder)
@@ -300,12 +300,12 @@ class LiveTest(unittest.TestCase):
         found = self.records()
         for pid, record in found.items():
             counts = {k: v for k, v in record.counts.items() if symbols is None or k in symbols}
-            told = trace.counts(pid)
+            reported = trace.counts(pid)
             if record.inside:
                 self.check_seen(record)
-                for symbol, most in record.doubtful.items():  # nobody knows whether these were seen
-                    told[symbol] -= min(most, max(0, told[symbol] - counts.get(symbol, 0)))
-            self.assertEqual(dict(+told), counts, f"pid {pid}")
+                for symbol, most in record.doubtful.items():  # it is not known whether these were seen
+                    reported[symbol] -= min(most, max(0, reported[symbol] - counts.get(symbol, 0)))
+            self.assertEqual(dict(+reported), counts, f"pid {pid}")
         self.assertEqual({call["pid"] for call in trace.calls} - set(found), set())
 
     def check_seen(self, record):

@@ -66,7 +66,7 @@ def kill_children():
 
 
 def reap():
-    """Orphans that have ended. One that is closing a thousand probes may take a minute, and nobody waits for it."""
+    """Orphans that have ended. One that is closing a thousand probes may take a minute, and no test waits for it."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
