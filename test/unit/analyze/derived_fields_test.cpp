@@ -96,7 +96,7 @@ TEST_CASE("Work that is captured is recorded into a graph, and not done") {
   program.capturing = true;
   program.launch("b");
   LineParser parser;
-  std::vector<Work> works;
-  each_line(parser, program.text(), [&](const Line& line) { works.push_back(line.work); });
-  CHECK(works == std::vector{Work::launch, Work::recorded});
+  std::vector<Work> kinds;
+  each_line(parser, program.text(), [&](const Line& line) { kinds.push_back(line.work); });
+  CHECK(kinds == std::vector{Work::launch, Work::recorded});
 }

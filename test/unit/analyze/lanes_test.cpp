@@ -1,5 +1,5 @@
-// What the timeline and the report share: whose lanes there are, and how what is on them becomes
-// less where it is too much.
+// What the timeline and the report share: which processes have lanes, and how what is on them
+// becomes less where it is too much.
 #include <fmt/format.h>
 
 #include <catch2/catch_test_macros.hpp>

@@ -1,4 +1,4 @@
-// Anybody may have made a trace: what analyses keep stays bounded, however many of a thing the
+// Any program may have made a trace: what analyses keep stays bounded, however many of a thing the
 // trace has, and the sums stay complete.
 #include <catch2/catch_test_macros.hpp>
 #include <nlohmann/json.hpp>

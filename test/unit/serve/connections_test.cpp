@@ -41,7 +41,7 @@ TEST_CASE("A request must be whole after ten seconds") {
   CHECK_FALSE(pair.is_cut());
   CHECK(connections.end_slow(NOW + 11s) == 1);
   CHECK(pair.is_cut());
-  CHECK(connections.size() == 1);  // until whoever serves it lets it go
+  CHECK(connections.size() == 1);  // until the server's thread lets it go
 }
 
 TEST_CASE("A response must be taken at some speed") {

@@ -89,7 +89,7 @@ TEST_CASE("Quantiles of times one by one are exact") {
   CHECK(median_of(std::span<const std::uint64_t>()).count == 0);
 }
 
-TEST_CASE("One trace a side tells nothing of what runs differ by") {
+TEST_CASE("One trace a side says nothing of what runs differ by") {
   CHECK(noise_of(Values{1}, Values{100}) == Noise::unknown);
   CHECK(noise_of(Values{}, Values{1, 2, 3}) == Noise::unknown);
   SECTION("but values within them do, if there are enough") {

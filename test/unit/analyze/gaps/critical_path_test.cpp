@@ -13,7 +13,7 @@ constexpr Name A{1}, B{2}, C{3};
 }  // namespace
 
 TEST_CASE("A path goes back through a queue to the call that began it, and the host before") {
-  // The host asks at 10 and 12; a from 20 to 50, b right after it to 90; a wait ends at 95.
+  // The host issues at 10 and 12; a from 20 to 50, b right after it to 90; a wait ends at 95.
   std::vector<PathOperation> operations{{20, 50, 1, 10, 0, 1, A}, {52, 90, 2, 12, 0, 1, B}};
   CriticalPath path = critical_path(operations, {}, 0, 100);
   CHECK(path.working == 68);

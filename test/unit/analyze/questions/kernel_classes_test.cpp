@@ -6,7 +6,7 @@
 
 using namespace cudabpf::analyze;
 
-TEST_CASE("What a kernel does is told from its name") {
+TEST_CASE("What a kernel does is known from its name") {
   std::ifstream samples(TEST_DIR "/unit/analyze/questions/sample_kernels.tsv");
   int kernels = 0;
   for (std::string line; std::getline(samples, line);) {

@@ -158,7 +158,7 @@ TEST_CASE(
     reported.await(4);
     sampler.stop();
   }
-  CHECK(rm_script.asked[rm::Control::flush] >= 5);  // between samples, too
+  CHECK(rm_script.requests[rm::Control::flush] >= 5);  // between samples, too
   const std::vector<GpuSample>& samples = reported.all().gpu_samples;
   CHECK_FALSE(samples.front().residents);  // it began before the trace
   REQUIRE(samples[1].residents);

@@ -93,7 +93,7 @@ TEST_CASE("Which process has a GPU is read from the ring, in the trace's clock")
   ring.record(begin + 3 * MS, rm::CONTEXT_ENDS, rm::DRIVERS_OWN_PID);
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   REQUIRE(reader->follow(true));
-  CHECK(rm_script.asked[rm::Control::flush] == 1);
+  CHECK(rm_script.requests[rm::Control::flush] == 1);
   CHECK(rm_script.updated_get == 4);
   std::uint64_t now = now_ns(CLOCK_MONOTONIC);
   auto taken = reader->take("00000000:3C:00.0");

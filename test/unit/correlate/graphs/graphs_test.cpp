@@ -263,7 +263,7 @@ TEST_CASE("Why it is not known what a graph holds") {
     c.call_with("cuGraphDestroyNode", {0x888});
     CHECK(c.launched_from(EXEC, GRAPH) == "changed");
   }
-  SECTION("there is no room") {
+  SECTION("there is no space") {
     Correlator::Options options;
     options.limits.of(Kept::graph_nodes) = 4;
     Two c(options);
