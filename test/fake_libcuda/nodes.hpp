@@ -33,7 +33,7 @@ struct Subject {
 // destruction, so that what the driver wrote can be added to the subject in between.
 class Ioctl {
  public:
-  Ioctl(const Node& node, const Subject& asked, void* structure, uint32_t size, uint32_t* status);
+  Ioctl(const Node& node, const Subject& about, void* structure, uint32_t size, uint32_t* status);
   Ioctl(const Ioctl&) = delete;
   Ioctl& operator=(const Ioctl&) = delete;
   ~Ioctl();
