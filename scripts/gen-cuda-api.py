@@ -21,8 +21,8 @@ STRUCTS = {"memcpy2d", "memcpy3d", "memcpy3d_peer", "launch_config", "launch_par
 VALUES = SCALARS | ADDRESSES | HANDLES
 PROFILES = {"light": "light", "default": "default_", "full": "full"}
 NAMES_EFFECTS = {"none", "learn", "forget"}
-# Words that no row has: for functions not in the table, and for copies that only arguments distinguish
-# apart.
+# Words that no row has: for functions not in the table, and for copies that only arguments
+# distinguish.
 MORE_TYPES, MORE_OPS = {"other"}, {"other", "HtoH"}
 # Words of the table that are C++ keywords.
 KEYWORDS = {"register", "struct"}

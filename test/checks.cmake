@@ -14,7 +14,7 @@ add_check(check_format check 60 ${CMAKE_SOURCE_DIR}/scripts/check-format)
 add_check(check_map check 60 ${CMAKE_SOURCE_DIR}/scripts/check-map)
 add_check(check_map_itself check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/check-map-test.sh)
 add_check(check_tidy_itself check 120 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/check-tidy-test.sh)
-# Both that need it ask it themselves for why it cannot be had, and run it where there is no ctest.
+# Both that need it find out themselves why it is not available, and run it where there is no ctest.
 add_check(web_modules check 300 ${CMAKE_SOURCE_DIR}/scripts/web-modules)
 set_tests_properties(web_modules PROPERTIES FIXTURES_SETUP web_modules)
 add_check(check_web check 300 ${CMAKE_SOURCE_DIR}/scripts/check-web)

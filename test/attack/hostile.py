@@ -86,7 +86,7 @@ class Attack(callers.CalledTest):
         return trace
 
     def build(self, name, source, *flags, language="c"):
-        """Compiles it; returns the file."""
+        """Compiles a program; returns the file."""
         compiler = shutil.which(os.environ.get("CC", "cc"))
         if not compiler:
             self.skipTest("there is no C compiler")

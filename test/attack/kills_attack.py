@@ -15,7 +15,7 @@ UNDER_WAY = 1  # calls that a thread may have begun that only one side has count
 
 
 class Killed:
-    """A program that was killed, and what was made of it."""
+    """A program that was killed, and what was recorded of it."""
 
     def __init__(self, folder, number):
         self.folder = f"{folder}/{number}"

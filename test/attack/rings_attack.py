@@ -7,7 +7,7 @@ import hostile
 import insiders
 from hostile import HONEST_CALLS, LIBRARY, WORKLOADS, wait_for
 
-END_SECONDS = 60  # in which the liar is done, and the trace has its end
+END_SECONDS = 60  # in which the lying process is done, and the trace has its end
 # The shared memory and its rings, as include/cudabpf/inside.h has them.
 LIAR = insiders.VISITOR + """
 import ctypes, fcntl, random
@@ -143,7 +143,7 @@ for path in ("/dev/zero", "/dev/full", "/proc/self/mem", "/proc/self/pagemap", "
 
 class Live(hostile.Attack):
     def check_lie(self, lie):
-        """The liar comes to its end, the program beside it is whole, and each line of the trace is a line."""
+        """The lying process ends, the program beside it is whole, and each line of the trace is complete."""
         program = f"{self.folder}/liar"
         with open(program, "w", encoding="utf-8") as file:
             file.write(f"#!{hostile.PYTHON}\n{LIAR}{lie}")

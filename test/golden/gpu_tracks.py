@@ -23,7 +23,7 @@ KERNELS = [  # name, grid, block, shared, ns
     ("void layer_norm<float>(float const*, float const*, float*, int)", [512, 1, 1], [128, 1, 1], 2048, 5100),
     ("void add_bias<float>(float*, float const*, int)", [2048, 1, 1], [256, 1, 1], 0, 2600),
 ]
-BUNCH = 100_000_000  # ns from one telling of what GPUs did to the next
+BUNCH = 100_000_000  # ns from one report of what GPUs did to the next
 DELAY = 2500  # from a call's beginning until an idle GPU begins
 
 

@@ -13,11 +13,11 @@ import time
 import toolkit
 import turns
 
-WORKS = ("kernel", "copy", "set", "graph")
+OPERATIONS = ("kernel", "copy", "set", "graph")
 
 
 def operations_of(lines):
-    return [line for line in lines if line["type"] == "gpu" and line["op"] in WORKS]
+    return [line for line in lines if line["type"] == "gpu" and line["op"] in OPERATIONS]
 
 
 def joined_wrongly(lines):

@@ -93,7 +93,7 @@ class Live(harness.LiveTest):
         self.assertEqual(target.process.stdout.readline(), b"ready\n", target.stderr())
         with open(f"/proc/{target.pid}/task/{target.pid}/children", encoding="utf-8") as file:
             child, = file.read().split()
-        os.kill(int(child), signal.SIGKILL)  # bash, had it seen one end, would have taken its status
+        os.kill(int(child), signal.SIGKILL)  # bash would have taken the status of one that it had seen end
         wait_for(lambda: harness.ended(child), "ended")
         tracer = self.attach("--pid", target.pid)
         target.send_line()

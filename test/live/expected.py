@@ -82,7 +82,7 @@ DEVICE_CALLS = MAKE_CURRENT | {"cuDevicePrimaryCtxRetain", "cuCtxPopCurrent", "c
 
 
 def works_on_one_device(function):
-    """Without naming it."""
+    """Whether it works on one device without naming it."""
     if function.type == "memory":
         return "pool" not in {role for _, role in function.arguments} and (
             function.op == "set" or (function.op == "alloc" and function.attrs.get("kind") in ("device", "async", "managed")))
@@ -105,7 +105,7 @@ class Expectation:
         self.handles = {}  # the device of physical memory
         self.names = {}  # of kernels, by handle
         self.current = set()  # threads that have made a context current
-        self.devices = set()  # whose contexts calls have named
+        self.devices = set()  # devices with contexts that calls have named
 
     def line(self, call):
         """(fields, arguments): each of `arguments` may be in `args` or given by a field."""
@@ -212,7 +212,7 @@ class Expectation:
             fields.setdefault("device", device)
 
     def device_of(self, address, size):
-        """The device of every byte."""
+        """Adds the device of every byte."""
         address, devices = int(address, 16), set()
         while size > 0:
             start = next((at for at in self.lies_on if 0 <= address - int(at, 16) < self.sizes.get(at, 0)), None)

@@ -192,7 +192,7 @@ class Live(harness.LiveTest):
         self.assertEqual((counts["operations"], counts["invalid"], counts["answered"]), (12, 2, 12))
 
     def test_dropped(self):
-        """What CUPTI has lost: no operation gets a wrong call."""
+        """Operations that CUPTI has lost give no other operation a wrong call."""
         trace = self.script_timed("; ".join([SOME] * 4), env=self.with_cupti(DROP=5))
         reported, = self.handed_out().values()
         counts = trace.end["gpu_operations"]
@@ -251,7 +251,7 @@ class Live(harness.LiveTest):
         self.assertEqual(self.check_exact(self.script_timed(SOME, env=self.with_cupti(END_TAKES=400))), 3)
 
     def test_cudabpf_killed(self):
-        """The program goes on as if nothing were."""
+        """The program goes on as if nothing had happened."""
         program = self.start_cudabpf("run", "-q", "-o", self.path, "--library", LIBRARY, "--gpu", "--", f"{WORKLOADS}/fake_storm",
                                      "--library", LIBRARY, "--count", "6000", "--rate", "3000", env=self.with_cupti())
         wait_for(lambda: os.path.exists(self.cupti_record), "reported operations")

@@ -211,7 +211,7 @@ class Live(harness.LiveTest):
         self.assertEqual(len(self.captured(trace)), 9 * 2)
 
     def test_added_to_a_capture(self):
-        """By a handle that no followed call has returned: what is captured is not known any more."""
+        """By a handle that no followed call has returned: it is no longer known what is captured."""
         trace = self.script(f"{BEGIN}; capture s; launch k {ONE} s; captured-graph h s; graph-kernel h l {ONE}; end-capture g s; "
                             f"instantiate x g; launch-graph x; capture s; launch k {ONE} s; end-capture g s; instantiate y g; "
                             "launch-graph y")
@@ -253,7 +253,7 @@ class Live(harness.LiveTest):
         self.assertEqual((self.unknown(trace), self.captured(trace)), ([None] * 2, ["cuLaunchKernel"]))
 
     def test_before(self):
-        """What was made before the trace began is not known; what is made of it neither, but all else."""
+        """What was made before the trace began is not known; nor is what is made of it; all else is."""
         program = self.start(calls(f"{BEGIN}; {TWO}; instantiate x g; graph p; capture s; launch k {ONE} s; print ready; read; "
                                    f"launch k {ONE} s; end-capture c s; launch-graph x; instantiate y g; launch-graph y; "
                                    "instantiate z c; launch-graph z; graph-child p g; instantiate w p; launch-graph w; "

@@ -36,7 +36,7 @@ AS_USER = {} if BY_BPF else WITHOUT_RIGHTS
 
 
 def may_run(path):
-    """Whether the one as whom programs are started can start this one."""
+    """Whether the user as whom programs are started can start this one."""
     return subprocess.run(["test", "-x", path], check=False, cwd="/", **AS_USER).returncode == 0
 
 
@@ -81,7 +81,7 @@ def profile_symbols(profile):
 
 
 def wait_for(condition, what, seconds=PATIENCE):
-    """The condition's value, as soon as it is true."""
+    """Waits until the condition is true, and returns its value."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         value = condition()
@@ -101,7 +101,7 @@ def launches(count, rate):
 
 
 def ended(pid):
-    """Gone, or a zombie."""
+    """The process is gone, or a zombie."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
             return file.read().rpartition(")")[2].split()[0] in "ZX"
@@ -211,7 +211,7 @@ class LiveTest(unittest.TestCase):
                 file.write(bytes(512))
 
     def by_way(self, command):
-        """A command of cudabpf as it is by the way that is tested."""
+        """The command of cudabpf for the way of tracing that is tested."""
         command = list(map(str, command))
         if INSIDE and command[:2] in ([self.program, "run"], [CUDABPF, "run"]) and "--inside" not in command:
             command[2:2] = ["--inside", *(["--kernel"] if MERGED and "--kernel" not in command else [])]
@@ -225,7 +225,7 @@ class LiveTest(unittest.TestCase):
         return program
 
     def start_cudabpf(self, *arguments, output=None, **options):
-        """Returns once it traces, which the header shows."""
+        """Starts cudabpf, and returns once it traces, which the header shows."""
         output = output or self.path
         program = self.start([self.program, *arguments], **options)
 
@@ -236,7 +236,7 @@ class LiveTest(unittest.TestCase):
         return program
 
     def run_cudabpf(self, *arguments, timeout=60, **options):
-        """Runs it to its end."""
+        """Runs cudabpf to its end."""
         options = {"env": self.environment(), "stdin": subprocess.DEVNULL, **AS_USER, **options}
         return subprocess.run(self.by_way([self.program, *arguments]), timeout=timeout, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
@@ -328,7 +328,7 @@ class LiveTest(unittest.TestCase):
 def why_skipped():
     """Why no test of this way can run here; nothing if they can. Inside the process it takes only the right machine."""
     if INSIDE:
-        os.umask(0)  # what a test makes as root, its programs have to write to
+        os.umask(0)  # a test's programs have to write to what the test makes as root
     return (machine.why_not_inside() if INSIDE else "") or (machine.why_no_bpf(CUDABPF) if BY_BPF else "")
 
 

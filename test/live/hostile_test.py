@@ -97,7 +97,7 @@ class Live(harness.LiveTest):
     # --- the process that reads
 
     def test_reader(self):
-        """The process that reads libraries has no rights and nothing open, and ends with cudabpf, however that ends."""
+        """The process that reads libraries has no rights and nothing open, and ends with cudabpf, however cudabpf ends."""
         tracer = self.start_cudabpf("-o", self.path)
         children = subprocess.run(["ps", "--ppid", str(tracer.pid), "-o", "pid=,comm="], check=True, text=True,
                                   stdout=subprocess.PIPE).stdout.split()
@@ -210,7 +210,7 @@ class Live(harness.LiveTest):
         return trace, path
 
     def test_copied_up(self):
-        """Telling the copy from the file takes CAP_SYS_ADMIN, which is kept only with --kernel."""
+        """Distinguishing the copy from the file takes CAP_SYS_ADMIN, which is kept only with --kernel."""
         trace, path = self.copied_up("--kernel")
         self.assertEqual(trace.counts(), {"cuInit": 130, "cuCtxSynchronize": 50, "cuProfilerStop": 40})
         self.assertEqual([library["path"] for library in trace.libraries], [path])

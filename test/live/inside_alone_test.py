@@ -66,7 +66,7 @@ class Live(insiders.InsideTest):
         return {**env, **way, **variables}
 
     def finished(self, count=1, pattern="*.jsonl"):
-        """The traces, once there are so many that have ended."""
+        """The traces, once that many of them have ended."""
         def ends():
             paths = sorted(glob.glob(f"{self.traces}/{pattern}"))
             for path in paths:
@@ -125,7 +125,7 @@ class Live(insiders.InsideTest):
             self.assertEqual(file.read().split(), [str(self.record().pid)])
 
     def test_both_ways_at_once(self):
-        """By both variables, and of a program that `run --inside` has started: one trace, each call once."""
+        """Both variables, and a program that `run --inside` has started: one trace, each call once."""
         self.runs(calls(EVERYTHING), self.alone({**INJECTED, **PRELOADED}))
         trace, = self.finished()
         self.check_whole(trace)

@@ -1,4 +1,4 @@
-"""`run --inside`: a library inside the traced process records its calls, and the process is none the worse for it.
+"""`run --inside`: a library inside the traced process records its calls, and the process is not harmed by it.
 
 These tests are run only this way (inside_tests.txt).
 """

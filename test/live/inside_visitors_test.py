@@ -17,7 +17,7 @@ HONEST = 100  # launches of each honest program
 # In which cudabpf ends when it is signalled to, whatever its connections do: at once, unless it waits for one
 # of them, and then for ever. So much, because a machine with other work may let it wait.
 END_SECONDS = 20
-# Passes sockets that linger in each way in which cudabpf could come to be the one that closes them.
+# Passes sockets that linger in each way in which cudabpf could become the one that closes them.
 LINGER = insiders.VISITOR + """
 kept = []
 for reasons in ([LOADED], [FORKED], [77], [FORKED, LOADED], [FORKED, 4, 4, LOADED]):
@@ -195,7 +195,7 @@ class Live(insiders.InsideTest):
     # --- work
 
     def test_leaving_over_and_over(self):
-        """What a process says that has not started this cudabpf is heard, and means nothing."""
+        """Messages of a process that has not started this cudabpf are received, and ignored."""
         self.begin(LEAVE, honest=3)
         self.tracer.send_line()
         self.says("ready")

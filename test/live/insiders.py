@@ -58,14 +58,14 @@ class InsideTest(harness.LiveTest):
         return done
 
     def same(self, command, env=None, flags=("--profile", "full")):
-        """The program does and says the same as without cudabpf; the trace."""
+        """Checks that the program does and prints the same as without cudabpf; returns the trace."""
         plain = self.untraced(command)
         done = self.run_cudabpf("run", "-q", "-o", self.path, *flags, "--", *command, env=env or self.unlogged())
         self.assertEqual((done.returncode, done.stdout.decode(), done.stderr.decode()), (0, plain.stdout.decode(), plain.stderr.decode()))
         return self.read()
 
     def check_left_calls(self, trace, left):
-        """So many calls were left by their program without a return; all else is whole."""
+        """That many calls were left by their program without a return; all else is whole."""
         self.check_accounts(trace)
         self.check_counts(trace)
         self.assertEqual((trace.end["accounts"]["dropped"], trace.end["losses"]), (0, {}))

@@ -60,7 +60,7 @@ class Live(harness.LiveTest):
         self.addCleanup(subprocess.run, ["umount", arguments[-1]], check=True)
 
     def start_caller(self, *steps):
-        """Returns at its first `ready`."""
+        """Starts a program, and returns at its first `ready`."""
         program = self.start(caller(*steps), env=self.environment(**self.QUIET), stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE)
         self.is_ready(program)

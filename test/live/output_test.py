@@ -1,4 +1,4 @@
-"""Trace files: what they are called, what can be in their way, and how they are rotated."""
+"""Trace files: what they are called, what can prevent them, and how they are rotated."""
 import collections
 import contextlib
 import glob
@@ -51,7 +51,7 @@ class Live(harness.LiveTest):
     # --- to a file
 
     def test_file(self):
-        """A relative name, and an existing file: it is replaced, and readable for whom the umask says."""
+        """A relative name, and an existing file: it is replaced, and readable for the users that the umask allows."""
         with open(self.path, "w", encoding="utf-8") as file:
             file.write("what was there\n" * 10000)
         done = self.run_cudabpf("run", "-o", "trace.jsonl", "--profile", "full", "--", *calls(SCRIPT), cwd=self.folder,
@@ -158,7 +158,7 @@ class Live(harness.LiveTest):
         self.assertEqual({self.text(f"{self.folder}/traces/{other}") for other in taken}, {"kept\n"})
         self.assertIsNotNone(self.read(f"{self.folder}/traces/{name}").end)
 
-    # --- what is in the way
+    # --- obstacles
 
     def check_full(self, name, room_returns):
         """The disk fills up after a few lines. The target does not notice, and what is missing is counted."""

@@ -40,7 +40,7 @@ class Live(harness.LiveTest):
         return [(path, int(events.replace(",", ""))) for path, events in texts]
 
     def dump(self, path):
-        """The trace in the file, of which the figures are right."""
+        """The trace in the file, after checking its figures."""
         done = subprocess.run(["zstd", "-dcq", os.path.join(self.folder, path)], check=True, stdout=subprocess.PIPE)
         trace = Trace(done.stdout.decode())
         self.assertEqual(trace.end["calls"], len(trace.calls))
@@ -166,7 +166,7 @@ class Live(harness.LiveTest):
             self.assertNotIn("INCOMPLETE", self.answer(*command, path))
 
     def test_memory_bound(self):
-        """Where there is no room, it is less time, and that is said."""
+        """Where memory is short, less time is kept, and a message says so."""
         watch = self.watch("--keep-last", "60s", "--keep-most", "1M", "-o", self.path, "--", *launches(150000, 0))
         self.assertEqual(watch.wait(60), 0, watch.stderr())
         self.assertFalse(os.path.exists(self.path))  # no dump was requested
@@ -192,7 +192,7 @@ class Live(harness.LiveTest):
         self.assertLess(len(glob.glob(f"{self.folder}/kept*")), 20)
 
     def test_end_during_a_dump(self):
-        """Ctrl-C comes at once after the question: the dump is whole all the same."""
+        """Ctrl-C comes right after the request: the dump is whole all the same."""
         watch = self.watch("--keep-last", "60s", "-o", self.path)
         self.assertEqual(self.start(launches(50000, 0)).wait(), 0)
         watch.signal(signal.SIGUSR1)
@@ -215,7 +215,7 @@ class Live(harness.LiveTest):
         self.assertEqual(watch.wait(), 0, watch.stderr())
 
     def test_inside(self):
-        """Without root."""
+        """A user without root gets dumps, too."""
         folder = harness.build_of_our_own() if not harness.INSIDE else harness.BUILD
         os.chmod(self.folder, 0o777)
         library = f"{folder}/test/fake_libcuda/libcuda.so.1"
@@ -268,10 +268,10 @@ class Live(harness.LiveTest):
         self.assertNotIn("written", watch.stderr())
         self.assertEqual(os.listdir(self.folder), ["record"])
 
-    # --- what is in the way
+    # --- obstacles
 
     def test_full_disk(self):
-        """That is said, nothing half written stays, recording goes on, and there may be room later."""
+        """A message says so, nothing half written stays, recording goes on, and there may be space later."""
         folder = self.small_disk()
         path = f"{folder}/kept.jsonl.zst"
         watch = self.watch("--keep-last", "60s", "-o", path)

@@ -104,7 +104,7 @@ class Live(callers.CalledTest):
 
     def test_sudo_of_another(self):
         """From a user's sudo, root's shell became another user, who became root without sudo: not that user's call."""
-        shell = f"{self.folder}/root-shell"  # stands for su and doas
+        shell = f"{self.folder}/root-shell"  # takes the place of su and doas
         shutil.copy("/bin/bash", shell)
         os.chmod(shell, 0o4755)
         if os.statvfs(self.folder).f_flag & os.ST_NOSUID:

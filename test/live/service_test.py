@@ -118,7 +118,7 @@ class Live(harness.LiveTest):
                 file.write(text)
             trace = self.read(whole=whole)
             self.assertEqual(trace.header["sampling"]["source"], "nvml")
-            self.assertIn("clock_error", trace.header)  # the unit lets it ask
+            self.assertIn("clock_error", trace.header)  # the unit allows it
             self.record_folder = self.check(record)
             if whole:
                 self.check_law(trace)

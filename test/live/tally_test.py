@@ -63,7 +63,7 @@ class Live(harness.LiveTest):
     way = ()
 
     def start_counting(self, *arguments, fake=None):
-        """Returns once it counts."""
+        """Starts print_tallies, and returns once it counts."""
         program = self.start([PRINT_TALLIES, "--library", LIBRARY, *arguments], stdout=subprocess.PIPE,
                              env=self.environment(**(fake or {})))
         self.assertEqual(program.process.stdout.readline(), b"ready\n", program.stderr())

@@ -163,7 +163,7 @@ class Live(harness.LiveTest):
 
     @staticmethod
     def has_probes(pid):
-        """For one whose output is stopped: it holds links, and no more of them after a moment."""
+        """Whether a tracer with stopped output holds links, and no more of them after a moment."""
         def links():
             found = 0
             for number in os.listdir(f"/proc/{pid}/fdinfo"):

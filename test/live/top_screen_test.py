@@ -34,7 +34,7 @@ class Live(harness.LiveTest):
         return process
 
     def top(self, terminal, *arguments, interval="200ms", end=""):
-        """Starts it there, and writes down its process id and how the terminal is before and after."""
+        """Starts top there, and writes down its process id and the terminal's modes before and after."""
         command = ["top", "--profile", "full", "--library", LIBRARY, "--interval", interval, *map(str, arguments)]
         self.modes = [f"{self.folder}/before", f"{self.folder}/after"]
         pid_file = f"{self.folder}/pid"
@@ -181,7 +181,7 @@ class Live(harness.LiveTest):
         self.assertNotIn("balance", text)
 
     def test_hostile_name(self):
-        """A process's name moves no cursor, changes no title, and does not turn the line round."""
+        """A process's name moves no cursor, changes no title, and does not reverse the line."""
         os.makedirs(f"{self.folder}/bin")
         program, *arguments = calls("setup; loop 100000 { sync; sleep 10 }")
         os.symlink(program, f"{self.folder}/bin/{HOSTILE}")
@@ -351,7 +351,7 @@ class Live(harness.LiveTest):
     # --- ends
 
     def test_ctrl_c(self):
-        """It goes to the command, which ends of it; the second one ends the watching."""
+        """It goes to the command and ends it; the second one ends top."""
         terminal = self.terminal()
         self.top(terminal, "--", *calls("setup; loop 100000 { sync; sleep 5 }"), end="; echo sta''tus=$?")
         terminal.until("cuStreamSynch")
@@ -399,7 +399,7 @@ class Live(harness.LiveTest):
         self.check_as_before(terminal)
 
     def test_signals(self):
-        """Those that ask it to end, and those of crashes."""
+        """Signals that request its end, and those of crashes."""
         target, terminal = self.worker("worker", 10), self.terminal()
         for number, status in ((signal.SIGTERM, 0), (signal.SIGHUP, 0), (signal.SIGSEGV, 139), (signal.SIGABRT, 134),
                                (signal.SIGUSR1, 138)):

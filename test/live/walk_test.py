@@ -34,7 +34,7 @@ class Screen:
         return self.tmux("capture-pane", "-p").rstrip("\n")
 
     def until(self, is_there, what):
-        """The screen, once it is so."""
+        """The screen's text, once the condition holds for it."""
         end = time.monotonic() + PATIENCE
         while not is_there(text := self.text()):
             if time.monotonic() > end:

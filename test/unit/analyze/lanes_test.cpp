@@ -78,7 +78,7 @@ TEST_CASE("Items that are far apart become few, too") {
   CHECK(calls == 3 * MOST);
 }
 
-TEST_CASE("Of a series that is too long, each two become one, then each four") {
+TEST_CASE("In a series that is too long, each two become one, then each four") {
   MergedSeries<Sum> series(4);
   auto values = [&] {
     std::vector<std::uint64_t> all;

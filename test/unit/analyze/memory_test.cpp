@@ -185,7 +185,7 @@ TEST_CASE("Churn: sizes that are freed and allocated again") {
   CHECK(churn[0]["lifetime_p50_us"] == 2);
 }
 
-TEST_CASE("Of a trace without returns no memory is known, and that is said") {
+TEST_CASE("Without returns no memory is known, and the page says so") {
   Trace trace;
   trace.line(R"({"id":1,"type":"memory","op":"alloc","name":"cuMemAlloc","ts":1,"pid":1,"tid":1,)"
              R"("size":9,"kind":"device"})");

@@ -47,7 +47,7 @@ TEST_CASE("Report: each call is an event, while there are few") {
   CHECK(meta["resolution_ns"] == 0);
 }
 
-TEST_CASE("Report: of too many events, those close together become one, and none is lost") {
+TEST_CASE("Report: where events are too many, those close together become one, and none is lost") {
   Trace trace;
   for (int i = 0; i < 5000; i++) trace.call("sync", "stream", R"("name":"cuStreamSynchronize")");
   DrawnReport drawn(trace.text, 100);

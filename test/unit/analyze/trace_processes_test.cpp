@@ -96,7 +96,7 @@ TEST_CASE("A process is in the container that its last line names") {
         Lines{"#1 a in docker 0123456789ab", "#1 a in docker 0123456789ab -1", "#2 b seen"});
 }
 
-TEST_CASE("Of too many processes those that were quiet for longest are put away") {
+TEST_CASE("Among too many processes those that were quiet for longest are put away") {
   LineParser parser;
   Processes processes(parser.names(), 4);
   auto follow = [&](std::uint32_t pid) {

@@ -151,7 +151,7 @@ TEST_CASE("Memory that another process allocated is none of this one's, and its 
   trace.vmm("unmap", "cuMemUnmap", R"("size":64,"ptr":"0x1000")");
   trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
   CHECK(block_events(trace).empty());
-  SECTION("it is not had any more") {
+  SECTION("the process does not have it any more") {
     trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
     CHECK(block_events(trace) == Lines{"unknown 0x0"});
   }
@@ -183,7 +183,7 @@ TEST_CASE("VMM memory is there as long as its handle or a mapping of it is") {
     trace.vmm("unmap", "cuMemUnmap", R"("size":64,"ptr":"0x1000")");
     CHECK(block_events(trace) == Lines{"+64 vmm", "+5 device", "-64 freed at 11000"});
   }
-  SECTION("the handle is had twice") {
+  SECTION("the process has the handle twice") {
     trace.call("memory", "vmm", R"("name":"cuMemRetainAllocationHandle","handle":"0xa0")");
     trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
     CHECK(block_events(trace) == Lines{"+64 vmm", "+5 device"});

@@ -123,7 +123,7 @@ TEST_CASE("A process without reports of when its GPUs worked has marks in its st
   CHECK(only(drawn.events, "enqueued") == Lines{"3 enqueued at 10 >>1"});
 }
 
-TEST_CASE("Lines of GPUs that make no sense are drawn as far as they do") {
+TEST_CASE("GPU lines that make no sense are drawn as far as possible") {
   const std::string latest = "9223372036854775807";  // of a trace
   DrawnTracks drawn =
       draw(MEASURED + R"({"type":"gpu","op":"copy","ts":)" + latest +

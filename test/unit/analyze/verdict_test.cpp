@@ -285,7 +285,7 @@ TEST_CASE("What a trace has lost comes first") {
     CHECK(Verdict(program).text("incomplete") ==
           "some events were lost (at least 3; the total is not known). Figures may be too low.");
   }
-  SECTION("poorer events are no loss") {
+  SECTION("incomplete events are no loss") {
     CHECK(Verdict(program, R"({"type":"end","ts":9,"losses":{"out_pointer":2}})"
                            "\n")
               .ids() == "host_bound");

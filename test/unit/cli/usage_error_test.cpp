@@ -17,7 +17,7 @@ using Catch::Matchers::EndsWith;
 
 namespace {
 
-// What is said of these arguments; nothing if they are right.
+// The message about these arguments; nothing if they are right.
 std::string said(std::vector<std::string> arguments) {
   CLI::App app;
   std::string text;
@@ -53,7 +53,7 @@ constexpr const char* ALL = "see `cudabpf --help`, or --help after a subcommand"
 
 }  // namespace
 
-TEST_CASE("What is right is not complained of") {
+TEST_CASE("Correct arguments get no complaint") {
   CHECK(said({}).empty());
   CHECK(said({"-o", "file"}).empty());
   CHECK(said({"attach", "-p", "1", "-o", "file"}).empty());
@@ -87,7 +87,7 @@ TEST_CASE("Where nothing is like it, the hint says where to look") {
   CHECK(said({"summary", "xyzzy"}) == unknown("xyzzy", "see `cudabpf summary --help`"));
 }
 
-TEST_CASE("Of several unknown arguments the first is named, and -- is none") {
+TEST_CASE("The first of several unknown arguments is named, and -- is not one") {
   CHECK(said({"xyzzy", "plugh"}) == unknown("xyzzy", ALL));
   CHECK(said({"--", "plugh"}) == unknown("plugh", ALL));
 }
@@ -121,7 +121,7 @@ TEST_CASE("What an option takes is known without it") {
                 "starts it"));
 }
 
-TEST_CASE("What is missing or wrong is said in plain words") {
+TEST_CASE("What is missing or wrong is reported in plain words") {
   auto refused = [](const std::string& what, const std::string& sub) {
     return "cudabpf: error: " + what + "\ncudabpf: hint: see `cudabpf " + sub + " --help`\n";
   };

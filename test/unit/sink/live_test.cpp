@@ -117,7 +117,7 @@ TEST_CASE("A launch of a graph is shown with what it holds") {
   CHECK(w.take().find("cuGraphLaunch captured  ") != std::string::npos);
 }
 
-TEST_CASE("More than can be read is left out, and said to be") {
+TEST_CASE("More than can be read is left out, and the page says so") {
   Watching w;
   for (int i = 0; i < 1500; i++) w.sink.process(started());
   std::string text = w.take();

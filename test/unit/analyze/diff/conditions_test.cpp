@@ -21,7 +21,7 @@ Condition condition(const std::string& text) {
   return *parsed;
 }
 
-// What is said of a wrong one.
+// The message about a wrong condition.
 std::string said(const std::string& text) {
   auto parsed = parse_condition(text);
   if (parsed) return "";
@@ -84,7 +84,7 @@ TEST_CASE("A condition is a measure, a sign, a change and its unit") {
   CHECK(condition("idle > .5 %").limit == 0.5);
 }
 
-TEST_CASE("What is no condition is refused, with what there is") {
+TEST_CASE("A text that is no condition is refused, and the message lists what there is") {
   for (const Measure& measure : all_measures())
     CHECK_THAT(said("nonsense > 5"), ContainsSubstring(std::string(measure.name)));
   CHECK_THAT(said("nonsense > 5"), ContainsSubstring("no measure is called nonsense"));
@@ -177,7 +177,7 @@ TEST_CASE("An error is no noise") {
   CHECK(outcome.compared.b.figure == 3);
 }
 
-TEST_CASE("What cannot be judged is said, and fails") {
+TEST_CASE("What cannot be judged is reported, and fails") {
   auto a = side("launches", {100}), b = side("launches", {100});
   DiffSide without = {{trace({})}};
   CHECK(why("iteration-time > +5 %", side("iteration-time", {5}), without) ==

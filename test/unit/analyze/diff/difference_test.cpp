@@ -180,7 +180,7 @@ TEST_CASE("Transfers, memory, errors and ioctls") {
   CHECK(ioctls[0].change() == 2000);
 }
 
-TEST_CASE("What was not taken alike is said first") {
+TEST_CASE("Settings that differ come first") {
   Answer compared = answer_of(
       "", "",
       R"(,"profile":"light","driver":null,"gpus":[{"name":"H200"}],"returns":true,"driver_traced":false)",
@@ -299,7 +299,7 @@ TEST_CASE("Only the same is reported to be the same") {
   CHECK(change_text(Judgement{Judgement::Verdict::same, 0}) == "=");
 }
 
-TEST_CASE("That nothing differs is said") {
+TEST_CASE("A message says that nothing differs") {
   std::string calls = tokens(5, 100) + timed("cuInit", 7);
   Answer alike = answer_of(calls, calls);
   CHECK(alike.difference.none());

@@ -170,7 +170,7 @@ TEST_CASE("What a thread issued to GPUs, by when it issued it") {
   CHECK(backwards + no_thread + nowhere == 0);
 }
 
-TEST_CASE("Absurd times of GPUs add up to the most there is") {
+TEST_CASE("Absurd times of GPUs add up to the largest value") {
   constexpr std::uint64_t LONG = std::numeric_limits<std::int64_t>::max() / 1000 / 1000 * 1000;
   std::string operations;
   for (std::uint64_t id : {1, 4, 7, 10})

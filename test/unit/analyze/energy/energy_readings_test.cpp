@@ -82,7 +82,7 @@ TEST_CASE("A counter that goes back, or leaps, says nothing of a time that has i
   CHECK_FALSE(leaping.between(0, EVER).known());
 }
 
-TEST_CASE("Readings that do not come in order are none of cudabpf's") {
+TEST_CASE("Readings that are out of order are not cudabpf's") {
   EnergyReadings readings;
   readings.add(5 * SECOND, 500);
   readings.add(5 * SECOND, 900);
@@ -158,7 +158,7 @@ TEST_CASE("Samples without activity or power say nothing of idleness") {
   CHECK_FALSE(idle.least());
 }
 
-TEST_CASE("A GPU's energy is a process's only if NVML named that one alone") {
+TEST_CASE("A GPU's energy counts for a process only if NVML named that one alone") {
   SoleProcess sole;
   CHECK(sole.why_not() == "the trace does not say which processes had the GPU");
   sole.add(with_processes(1, {}));

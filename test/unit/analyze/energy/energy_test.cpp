@@ -111,7 +111,7 @@ TEST_CASE("What was used above idle is shared among classes of kernels by their 
   CHECK_THAT(run.page, ContainsSubstring("while hardly anything ran"));
 }
 
-TEST_CASE("Without what it takes, energy is not shared among classes") {
+TEST_CASE("Without the necessary readings, energy is not shared among classes") {
   Measured plain;
   CHECK(plain.gpu(0, 4, 0, 127).json()["gpus"][0]["kernel_classes"].is_null());
   Measured busy;
@@ -129,7 +129,7 @@ TEST_CASE("Without what it takes, energy is not shared among classes") {
              ContainsSubstring("several GPUs"));
 }
 
-TEST_CASE("What ran for a moment does not answer for what an idle GPU's power varies by") {
+TEST_CASE("A short kernel does not account for the variation of an idle GPU's power") {
   Measured moment;
   moment.gpu(0, 4, 0, 100).gpu(4, 10, 0, 110).work(4, 10, 50, 1, GEMM);
   CHECK(moment.json()["gpus"][0]["kernel_classes"]["why_not"] ==

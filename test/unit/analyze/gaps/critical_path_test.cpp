@@ -55,7 +55,7 @@ TEST_CASE("Without work, or without calls, the rest is the host's") {
   CHECK(critical_path(operations, {}, 50, 10).time() == 0);
 }
 
-TEST_CASE("Of anything a path has all of the time") {
+TEST_CASE("A path covers all of the time, whatever ran") {
   std::mt19937 random(7);
   for (int round = 0; round < 300; round++) {
     std::vector<PathOperation> operations;

@@ -343,7 +343,7 @@ TEST_CASE("What a process's GPU did after its end is still the process's") {
   CHECK(measured.times.gpus()[0].process != measured.times.gpus()[1].process);
 }
 
-TEST_CASE("Of a part, busy and idle times are cut to it, and those of all parts are the whole") {
+TEST_CASE("Busy and idle times are cut to a part, and those of all parts are the whole") {
   SampleProgram program;
   program.launch("a");
   for (std::uint64_t at = 10; at < 100; at += 10) ran(program, 1, at * US, 4 * US);
@@ -377,7 +377,7 @@ TEST_CASE("Absurd times do no harm") {
   CHECK(!page_text([&](Page& page) { add_gpus_at_work(page, measured.times, {}, 5); }).empty());
 }
 
-TEST_CASE("Of more than are kept the earlier half is settled; what is later still is counted") {
+TEST_CASE("The earlier half of more than are kept is settled; what is later still is counted") {
   SampleProgram program;
   program.launch("a");
   for (std::uint64_t at = 1; at <= 100; at++) ran(program, 1, at * 100, 60);

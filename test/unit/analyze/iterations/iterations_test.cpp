@@ -190,7 +190,7 @@ TEST_CASE("An iteration runs the kernels that it launches, and those of its grap
   CHECK(found.kernels == 21);
 }
 
-TEST_CASE("Of each process the thread that launches most is kept, and a process ends its threads") {
+TEST_CASE("The thread that launches most is kept of each process, and a process ends its threads") {
   SampleProgram program;
   program.process("fork");
   for (int i = 0; i < 4; i++) {

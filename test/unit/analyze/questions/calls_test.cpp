@@ -85,7 +85,7 @@ TEST_CASE("Calls of more functions than any driver has are counted together") {
   }
 }
 
-TEST_CASE("Of more processes than a machine has the container is not known") {
+TEST_CASE("The container is not known for more processes than a machine has") {
   LineParser parser;
   Calls calls(parser.names(), Calls::By::container);
   std::string text;

@@ -110,7 +110,7 @@ TEST_CASE("Operations of a call that has no line are its own") {
   CHECK(answer.outside.empty());
 }
 
-TEST_CASE("A process that has a pid anew is another one") {
+TEST_CASE("A process with a reused pid is another one") {
   auto process = [](const std::string& op, const std::string& comm) {
     return R"({"type":"process","op":")" + op + R"(","ts":1,"pid":7,"comm":")" + comm + "\"}\n";
   };

@@ -143,7 +143,7 @@ TEST_CASE("The ring wraps around, and what the driver dropped is counted") {
   CHECK(taken->residents.processes[0].ns == 4 * 5000 * 5);
 }
 
-TEST_CASE("Where switches cannot be recorded it is said at which step") {
+TEST_CASE("Where switches cannot be recorded the failing step is named") {
   need_root();
   CHECK(why_not({}, {"", false}) == "no NVIDIA driver is loaded");
   CHECK(why_not({}, {"580.159.04", false}) ==

@@ -58,7 +58,7 @@ TEST_CASE("Nodes of every kind") {
         "host*1 other*2");
 }
 
-TEST_CASE("What is instantiated stays what the graph was") {
+TEST_CASE("What is instantiated stays as the graph was") {
   Two c;
   CHECK(c.launched_from(EXEC, GRAPH) == "2/2 gemm:8*1 relu:8*1");
   std::uint64_t number = c.last().graph->number;
