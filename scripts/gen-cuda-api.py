@@ -21,8 +21,8 @@ STRUCTS = {"memcpy2d", "memcpy3d", "memcpy3d_peer", "launch_config", "launch_par
 VALUES = SCALARS | ADDRESSES | HANDLES
 PROFILES = {"light": "light", "default": "default_", "full": "full"}
 NAMES_EFFECTS = {"none", "learn", "forget"}
-# Words that no row has: for functions not in the table, and for copies that only arguments tell
-# apart.
+# Words that no row has: for functions not in the table, and for copies that only arguments
+# distinguish.
 MORE_TYPES, MORE_OPS = {"other"}, {"other", "HtoH"}
 # Words of the table that are C++ keywords.
 KEYWORDS = {"register", "struct"}
@@ -86,7 +86,7 @@ def parse_role(role):
 
 
 def parse_holder(role, names, structs):
-    """Of a struct behind a pointer in another argument's: which argument, and where the pointer is in its struct"""
+    """The place of a struct behind a pointer in another argument's: which argument, and where the pointer is in its struct"""
     _, at, place = role.partition("@")
     if not at:
         return ""
@@ -143,7 +143,7 @@ class Meanings:
         return key, "{" + ", ".join(cpp) + "}"
 
     def index(self, call_type, op):
-        """Of its row among those that are written; 0: it has none."""
+        """The number of its row among those that are written; 0: it has none."""
         for key in ((call_type, op), (call_type, "*")):
             if key in self.rows:
                 return 1 + list(self.rows).index(key)
@@ -224,7 +224,7 @@ def parse_cells(cells, seen, spelling):
     seen.add(row["symbol"])
     for name in re.findall(r"(\w+):", row["args"]):
         if spelling.setdefault(name.lower(), name) != name:
-            raise TableError(f"argument '{name}' is '{spelling[name.lower()]}' elsewhere: not all that reads a trace tells these apart")
+            raise TableError(f"argument '{name}' is '{spelling[name.lower()]}' elsewhere: not all that reads a trace distinguishes these")
     return row["symbol"], row["type"], row["op"], *parse_row(row)
 
 

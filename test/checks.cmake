@@ -14,7 +14,7 @@ add_check(check_format check 60 ${CMAKE_SOURCE_DIR}/scripts/check-format)
 add_check(check_map check 60 ${CMAKE_SOURCE_DIR}/scripts/check-map)
 add_check(check_map_itself check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/check-map-test.sh)
 add_check(check_tidy_itself check 120 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/check-tidy-test.sh)
-# Both that need it ask it themselves for why it cannot be had, and run it where there is no ctest.
+# Both that need it find out themselves why it is not available, and run it where there is no ctest.
 add_check(web_modules check 300 ${CMAKE_SOURCE_DIR}/scripts/web-modules)
 set_tests_properties(web_modules PROPERTIES FIXTURES_SETUP web_modules)
 add_check(check_web check 300 ${CMAKE_SOURCE_DIR}/scripts/check-web)
@@ -52,7 +52,7 @@ add_check(tiers check 60 sh -c "${CMAKE_CTEST_COMMAND} --test-dir ${CMAKE_BINARY
 add_check(test_progress check 60 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/test-progress-test.sh)
 add_check(static_binary static 300 ${CMAKE_SOURCE_DIR}/scripts/check-static ${CMAKE_BINARY_DIR})
 set_tests_properties(static_binary PROPERTIES RESOURCE_LOCK live)
-# The sanitizers' own tests, each a test here. They take turns: each asks the same ctest.
+# The sanitizers' own tests, each a test here. They take turns: each runs the same ctest.
 set(CHECK_SANITIZERS ${CMAKE_SOURCE_DIR}/scripts/check-sanitizers)
 add_check(sanitizers_build sanitizers 1800 ${CHECK_SANITIZERS} --build ${CMAKE_BINARY_DIR}-asan)
 set_tests_properties(sanitizers_build PROPERTIES FIXTURES_SETUP sanitizers)

@@ -8,7 +8,7 @@ usage: bounded.py KIND [ITERATIONS]
   copies    large copies to the GPU
   memory    tensors that are allocated from the driver and freed again (sets PYTORCH_NO_CUDA_MEMORY_CACHING)
   growth    tensors that are kept
-  exhausted asks for more memory than there is, and goes on
+  exhausted requests more memory than there is, and goes on
   fault     an index that is out of bounds: every later call fails
 """
 import os

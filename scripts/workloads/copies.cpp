@@ -47,7 +47,7 @@ void lines(Memory& m) {
   CHECK(cuMemcpyAtoD(m.a, m.array_b, 0, n));
   CHECK(cuMemcpyDtoA(m.array, 0, m.a, n));
   CHECK(cuMemcpyAtoH(m.pageable.data(), m.array, 0, n));
-  CHECK(cuMemcpy(m.a, host, n));  // only the addresses tell its direction
+  CHECK(cuMemcpy(m.a, host, n));  // only the addresses determine its direction
   CHECK(cuMemcpy(host, m.a, n));
   CHECK(cuMemcpy(m.b, m.a, n));
 }

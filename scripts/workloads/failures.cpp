@@ -1,5 +1,5 @@
 // failures memory|fault|hang [--seconds N]: a program that goes wrong.
-//   memory  asks for more than any GPU has, again and again
+//   memory  requests more than any GPU has, again and again
 //   fault   a kernel writes to an unmapped address; every call after it fails
 //   hang    a kernel ends only after N seconds; without --seconds the program waits until it is
 //   killed

@@ -116,7 +116,7 @@ def run_training(context):
 
 
 def run_profiler():
-    """-> how many works on the GPU torch.profiler has seen"""
+    """-> how many operations on the GPU torch.profiler has seen"""
     import torch
     x = torch.ones(256, 256, device="cuda")
     for _ in range(20):

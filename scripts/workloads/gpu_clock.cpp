@@ -1,7 +1,7 @@
-// gpu_clock [--rounds N]: kernels that tell the host when they have begun, and end when the host
-// says so. Prints for each when the host launched it, saw that it had begun, let it end, and had
-// waited for it: nanoseconds of CLOCK_MONOTONIC. Between the first two lies its beginning on the
-// GPU, and between the last two its end.
+// gpu_clock [--rounds N]: kernels that signal to the host when they have begun, and end when the
+// host says so. Prints for each when the host launched it, saw that it had begun, let it end, and
+// had waited for it: nanoseconds of CLOCK_MONOTONIC. Between the first two lies its beginning on
+// the GPU, and between the last two its end.
 #include <time.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 // gpu_order [--threads N] [--launches N]: threads that launch kernels, copy and fill, each in turn
 // into streams that all of them use, at the same time. Each launch has an amount of shared memory
-// of its own in its thread, by which a kernel on the GPU can be told from its like.
+// of its own in its thread, by which a kernel on the GPU can be distinguished from its like.
 #include <thread>
 #include <vector>
 

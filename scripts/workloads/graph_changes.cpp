@@ -50,7 +50,7 @@ class Bumps {
   CUdeviceptr aside() const { return aside_; }
   CUstream stream() const { return stream_; }
 
-  // One block of 32 threads, with so much shared memory, which tells nodes apart.
+  // One block of 32 threads, with so much shared memory, which distinguishes nodes.
   CUDA_KERNEL_NODE_PARAMS node(unsigned shared = 0) {
     CUDA_KERNEL_NODE_PARAMS node{};
     node.func = bump_;
@@ -184,8 +184,8 @@ void node_by_node(Bumps& bumps) {
   changed = bumps.node(4);
   CHECK(cuGraphKernelNodeSetParams(first, &changed));
   bumps.run(made, 2);  // what is instantiated stays as it is
-  CUgraphExecUpdateResultInfo told{};
-  CHECK(cuGraphExecUpdate(made, graph, &told));
+  CUgraphExecUpdateResultInfo result{};
+  CHECK(cuGraphExecUpdate(made, graph, &result));
   bumps.run(made, 2);
   CHECK(cuGraphDestroyNode(filled));
   bumps.run(graph, 2);

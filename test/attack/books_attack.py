@@ -24,7 +24,7 @@ class Live(hostile.Attack):
         wait_for(self.program, "a program that calls")
 
     def program(self):
-        """Its pid, once it calls."""
+        """The program's pid, once it calls."""
         return next((int(name.split(".")[1]) for name in os.listdir(self.record_folder) if name.startswith("counts.")), None)
 
     def stopped(self, until):
@@ -39,7 +39,7 @@ class Live(hostile.Attack):
         os.kill(self.program(), signal.SIGKILL)
 
     def made(self):
-        """How many calls its program has made that its way can see, and how many of them it may not have seen."""
+        """How many calls the program has made that this way can see, and how many of them it may not have seen."""
         record, = hostile.harness.records(self.record_folder, self.way != "bpf").values()
         return sum(record.counts.values()), sum(record.doubtful.values()) if self.way != "bpf" else 0
 

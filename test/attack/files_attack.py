@@ -101,7 +101,7 @@ class Live(hostile.Attack):
         self.assertIn("late_library", trace.end["losses"])
 
     def test_bind_mount_of_another_library(self):
-        """A file mounted over libcuda.so.1 in the attacker's own namespace is not traced for everybody."""
+        """A file mounted over libcuda.so.1 in the attacker's own namespace is not traced for every process."""
         functions = "".join(f"int cu{name}(void) {{ return {n}; }}\n" for n, name in enumerate(
             ("rl_easy_init", "rl_easy_perform", "be", "t_off", "RLcount", "stomer")))
         path = self.build("other/libother.so.4", functions, "-shared", "-fPIC", "-Wl,-soname,libother.so.4")

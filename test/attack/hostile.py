@@ -1,7 +1,7 @@
 """What an unprivileged, hostile user can do to a trace of the whole machine, and to root's own traces.
 
 Every scenario runs the real program as root and the attacker as `nobody`. Then the tracer must still be there, what
-an honest program did meanwhile must be in the trace, and the trace must end when asked to.
+an honest program did meanwhile must be in the trace, and the trace must end on request.
 """
 import os
 import pathlib
@@ -24,7 +24,7 @@ AS_NOBODY = {"user": NOBODY.pw_uid, "group": NOBODY.pw_gid, "extra_groups": []}
 # An interpreter that others may run, too: the test's own may be in root's home.
 PYTHON = shutil.which("python3", path="/usr/bin:/bin") or sys.executable
 HONEST_CALLS = 500
-END_SECONDS = 15  # within which a tracer must end when asked to
+END_SECONDS = 15  # within which a tracer must end on a signal
 MEMORY = 300 << 20  # no attack may make it take more than that
 
 
@@ -72,7 +72,7 @@ class Attack(callers.CalledTest):
     # --- what must hold
 
     def check_survived(self, tracer, *honest):
-        """The tracer traces, ends when told to, and has each of these calls; returns its trace."""
+        """The tracer traces, ends on a signal, and has each of these calls; returns its trace."""
         self.assertIsNone(tracer.process.poll(), f"the tracer ended with {tracer.process.poll()}: {tracer.stderr()}")
         self.assertLess(memory_of(tracer.pid), MEMORY)
         begun = time.monotonic()
@@ -86,7 +86,7 @@ class Attack(callers.CalledTest):
         return trace
 
     def build(self, name, source, *flags, language="c"):
-        """Compiles it; returns the file."""
+        """Compiles a program; returns the file."""
         compiler = shutil.which(os.environ.get("CC", "cc"))
         if not compiler:
             self.skipTest("there is no C compiler")

@@ -15,7 +15,7 @@ UNDER_WAY = 1  # calls that a thread may have begun that only one side has count
 
 
 class Killed:
-    """A program that was killed, and what was made of it."""
+    """A program that was killed, and what was recorded of it."""
 
     def __init__(self, folder, number):
         self.folder = f"{folder}/{number}"
@@ -23,7 +23,7 @@ class Killed:
         os.makedirs(self.records)
 
     def pid(self):
-        """Of the program, once it calls."""
+        """The program's record, once it calls."""
         for path in glob.glob(f"{self.records}/counts.*"):
             return int(path.rsplit("/", 1)[1].split(".")[1])
         return None
@@ -66,9 +66,9 @@ class Live(hostile.Attack):
         wait_for(whole, "at the trace's end")
         trace = self.read(killed.path)
         self.check_accounts(trace)
-        told = sum(1 for call in trace.calls if call["pid"] == pid and not call.get("entry_lost"))
-        missing = made - told - trace.end["losses"].get("ring_full_entry", 0)
-        # Nobody knows whether those at the moment in which the jumps were written were recorded.
+        reported = sum(1 for call in trace.calls if call["pid"] == pid and not call.get("entry_lost"))
+        missing = made - reported - trace.end["losses"].get("ring_full_entry", 0)
+        # Whether those at the moment in which the jumps were written were recorded is not known.
         doubtful = sum(record.doubtful.values()) if inside else 0
         self.assertTrue(-UNDER_WAY - doubtful <= missing <= UNDER_WAY, f"{missing} of {made} calls are missing; {trace.end['losses']}")
         ends = [process for process in trace.processes if process["pid"] == pid and process["op"] == "exit"]

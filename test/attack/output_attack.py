@@ -52,7 +52,7 @@ class Live(hostile.Attack):
             return file.read()
 
     def test_unread_pipe(self):
-        """A trace into a pipe that nobody reads ends when asked to, by either signal."""
+        """A trace into a pipe that no process reads ends on either signal."""
         for number in (signal.SIGTERM, signal.SIGINT):
             reading, writing = os.pipe()
             tracer = self.start_storm("-q", "-o", "-", "--profile", "full", stdout=writing)
@@ -102,7 +102,7 @@ class Live(hostile.Attack):
         self.assertEqual(os.stat(f"{secret}/file").st_uid, 0)
 
     def test_escapes(self):
-        """Paths and names that the attacker makes up do nothing to the terminal of whoever traces."""
+        """Paths and names that the attacker makes up do nothing to the terminal of the user who traces."""
         folder = f"{self.lair}/{ESCAPES}"
         os.mkdir(folder)
         with open(f"{folder}/libcuda.so.1", "wb") as file:
@@ -154,9 +154,9 @@ class Live(hostile.Attack):
         attacker = self.start([program], cwd=self.lair, stdin=subprocess.PIPE, **hostile.AS_NOBODY)
         wait_for(lambda: self.text_of(self.path).count(b"cuInit") >= 20000, "its first values in the trace")
         before = hostile.memory_of(tracer.pid)
-        attacker.tell()
+        attacker.send_line()
         wait_for(lambda: self.text_of(self.path).count(b"cuInit") >= 300000, "all its values in the trace", 100)
-        attacker.tell()
+        attacker.send_line()
         self.assertEqual(attacker.wait(), 0)
         grown = hostile.memory_of(tracer.pid) - before
         self.assertLess(grown, 10 << 20, "bytes that the tracer took for 280,000 values")

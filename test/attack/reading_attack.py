@@ -74,7 +74,7 @@ class Mutator:
         return json.dumps(fields, ensure_ascii=self.random.random() < 0.5).encode("utf-8", "surrogatepass")
 
     def trace(self, lines):
-        """A part of it, with header and end."""
+        """A part of the trace, with header and end."""
         if len(lines) > PART + 3:
             begin = self.random.randrange(2, len(lines) - PART)
             lines = lines[:2] + lines[begin:begin + PART] + lines[-1:]

@@ -7,7 +7,7 @@ import hostile
 import insiders
 from hostile import HONEST_CALLS, LIBRARY, WORKLOADS, wait_for
 
-END_SECONDS = 60  # in which the liar is done, and the trace has its end
+END_SECONDS = 60  # in which the lying process is done, and the trace has its end
 # The shared memory and its rings, as include/cudabpf/inside.h has them.
 LIAR = insiders.VISITOR + """
 import ctypes, fcntl, random
@@ -28,14 +28,14 @@ class Shared:
     def slot(self, number, size): struct.pack_into("<2I", self.memory, RINGS_AT + number * self.ring_size, size, 0)
     def put(self, number, record):
         head, = struct.unpack_from("<Q", self.memory, self.ring(number) + 8)
-        at, room = head % self.ring_size, 8 + (len(record) + 7 & ~7)
+        at, space = head % self.ring_size, 8 + (len(record) + 7 & ~7)
         base = RINGS_AT + number * self.ring_size
-        if self.ring_size - at < room:
+        if self.ring_size - at < space:
             struct.pack_into("<2I", self.memory, base + at, 0, 1)
             head, at = head + self.ring_size - at, 0
         struct.pack_into("<2I", self.memory, base + at, len(record), 0)
         self.memory[base + at + 8:base + at + 8 + len(record)] = record
-        self.head(number, head + room)
+        self.head(number, head + space)
     def open(self, rings=1):
         self.used(rings)
         for number in range(rings): self.take(number)
@@ -143,7 +143,7 @@ for path in ("/dev/zero", "/dev/full", "/proc/self/mem", "/proc/self/pagemap", "
 
 class Live(hostile.Attack):
     def check_lie(self, lie):
-        """The liar comes to its end, the program beside it is whole, and each line of the trace is a line."""
+        """The lying process ends, the program beside it is whole, and each line of the trace is complete."""
         program = f"{self.folder}/liar"
         with open(program, "w", encoding="utf-8") as file:
             file.write(f"#!{hostile.PYTHON}\n{LIAR}{lie}")

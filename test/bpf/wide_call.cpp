@@ -47,7 +47,7 @@ extern "C" BY_ABI int wide(std::uint64_t* made, const WideOuter*, std::uint64_t,
 
 namespace {
 
-// Where a function of this program stands in its file.
+// Where a function of this program is in its file.
 std::uint64_t file_offset(const void* function) {
   struct Search {
     std::uint64_t address, offset;

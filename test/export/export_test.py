@@ -102,16 +102,16 @@ class Export(unittest.TestCase):
         name = details.get("function", slice.name)
         if "function" in details:
             self.assertIn(slice.name.split("<")[0], details["kernel"])
-        told = {"id": id, "name": name, "begin": slice.begin, "end": slice.end, "tid": slice.track.tid,
+        exported = {"id": id, "name": name, "begin": slice.begin, "end": slice.end, "tid": slice.track.tid,
                 "type": slice.category, "parent": slice.parent and slice.parent.details["id"],
                 "grid": json.loads(f"[{grid}]") if isinstance(grid, str) else grid,
                 "ptr": hex(ptr) if isinstance(ptr, int) else ptr}
-        told.update((field, details.get(field)) for field in ("kernel", "error", "size", "kind", "src_device", "dst_device"))
+        exported.update((field, details.get(field)) for field in ("kernel", "error", "size", "kind", "src_device", "dst_device"))
         end = zero + line["ts"] + duration(line) if "duration_us" in line else None
-        wanted = {field: line.get(field) for field in told}
+        wanted = {field: line.get(field) for field in exported}
         # A call of a higher layer encloses it as one of its own does.
         wanted.update(begin=zero + line["ts"], end=end, parent=line.get("parent") or line.get("within"))
-        self.assertEqual(told, wanted)
+        self.assertEqual(exported, wanted)
 
     def check_driver(self, picture, lines, zero):
         wanted = collections.Counter(
@@ -207,24 +207,24 @@ class Export(unittest.TestCase):
 
     def check_execution(self, picture, trace, zero):
         """Phases and iterations are those of `summary`."""
-        told = json.loads(subprocess.run([CUDABPF, "summary", "--json", trace], check=True,
+        answer = json.loads(subprocess.run([CUDABPF, "summary", "--json", trace], check=True,
                                          stdout=subprocess.PIPE).stdout, parse_float=str)["summary"]
         phases = [(slice.name, slice.begin - zero, slice.end - zero)
                   for slice in picture.slices if slice.track.kind == "phases"]
         self.assertEqual(phases, [(phase["name"], readers.nanoseconds(phase["begin_us"]), readers.nanoseconds(phase["end_us"]))
-                                  for phase in told["phases"] if "end_us" in phase and phase["begin_us"] != phase["end_us"]])
+                                  for phase in answer["phases"] if "end_us" in phase and phase["begin_us"] != phase["end_us"]])
         iterations = [slice for slice in picture.slices if slice.track.kind == "iterations"]
-        if not told["iterations"]:
+        if not answer["iterations"]:
             self.assertEqual(iterations, [])
             return
-        self.assertEqual(len(iterations), told["iterations"]["count"])
-        self.assertEqual(iterations[0].begin - zero, readers.nanoseconds(told["iterations"]["begin_us"]))
-        self.assertEqual(iterations[-1].end - zero, readers.nanoseconds(told["iterations"]["end_us"]))
-        self.assertEqual(sum(slice.name.startswith("warm-up") for slice in iterations), told["iterations"]["warm_up"])
+        self.assertEqual(len(iterations), answer["iterations"]["count"])
+        self.assertEqual(iterations[0].begin - zero, readers.nanoseconds(answer["iterations"]["begin_us"]))
+        self.assertEqual(iterations[-1].end - zero, readers.nanoseconds(answer["iterations"]["end_us"]))
+        self.assertEqual(sum(slice.name.startswith("warm-up") for slice in iterations), answer["iterations"]["warm_up"])
         for before, after in zip(iterations, iterations[1:]):
             self.assertLessEqual(before.end, after.begin)
         self.assertEqual({slice.track.pid for slice in picture.slices if slice.track.kind in ("phases", "iterations")},
-                         {told["thread"]["pid"]})
+                         {answer["thread"]["pid"]})
 
     def check(self, picture, lines, zero):
         self.check_calls(picture, lines, zero)
@@ -376,9 +376,9 @@ class Export(unittest.TestCase):
         self.assertEqual(os.listdir(f"{self.folder}/here"), ["trace.csv"])
         self.assertEqual(sorted(os.listdir(f"{self.folder}/new")),
                          ["trace.alnair", "trace.chrome.json", "trace.csv", "trace.perfetto-trace"])
-        told = json.loads(self.export(HANDMADE, "--format", "csv", "--json", "-o", "trace.csv").stdout)
+        answer = json.loads(self.export(HANDMADE, "--format", "csv", "--json", "-o", "trace.csv").stdout)
         size = os.path.getsize(f"{self.folder}/trace.csv")
-        self.assertEqual(told["files"], [{"path": "trace.csv", "bytes": size}])
+        self.assertEqual(answer["files"], [{"path": "trace.csv", "bytes": size}])
         with open(f"{self.folder}/trace.csv", encoding="utf-8") as file:
             written = file.read()
         result = self.export(HANDMADE, "--format", "csv", "-o", "-")

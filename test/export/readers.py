@@ -68,7 +68,7 @@ def read_chrome(path):
         kind = "machine" if event["pid"] == 0 else known if known and event["tid"] > 10**7 else "thread"
         return Track(kind, event["pid"], event["tid"], name, process)
 
-    picture, open_slices, flows, bound, asked = Picture(), collections.defaultdict(list), {}, {}, {}
+    picture, open_slices, flows, bound, issuing = Picture(), collections.defaultdict(list), {}, {}, {}
     # Events with the same time count in file order.
     for event in sorted((e for e in events if e["ph"] != "M"), key=lambda event: event["ts"]):
         ts = nanoseconds(event["ts"])
@@ -101,12 +101,12 @@ def read_chrome(path):
         elif event["ph"] == "C":
             (value,) = event["args"].values()
             picture.counters[event["pid"], track.process, event["name"]].append((ts, value))
-        elif event["ph"] == "s" and event["cat"] == "gpu":  # what it asked for may be missing
-            assert stack and stack[-1].end >= ts and event["id"] not in asked
-            asked[event["id"]] = stack[-1]
+        elif event["ph"] == "s" and event["cat"] == "gpu":  # the operation that it issued may be missing
+            assert stack and stack[-1].end >= ts and event["id"] not in issuing
+            issuing[event["id"]] = stack[-1]
         elif event["ph"] == "f" and event["cat"] == "gpu":
             assert event["bp"] == "e"
-            picture.gpu_arrows.append((asked.pop(event["id"]), stack[-1]))
+            picture.gpu_arrows.append((issuing.pop(event["id"]), stack[-1]))
         elif event["ph"] == "s":
             assert stack and stack[-1].end >= ts, f"{event} is in no slice"
             flows[event["id"]] = stack[-1]
@@ -255,7 +255,7 @@ def read_perfetto(path, schema):
             details = dict(detail(annotation) for annotation in event["debug_annotations"])
             events.append((packet["timestamp"][0], event, name, category, details))
 
-    stacks, flows, asked = collections.defaultdict(list), {}, {}
+    stacks, flows, issuing = collections.defaultdict(list), {}, {}
     for ts, event, name, category, details in sorted(events, key=lambda event: event[0]):  # stable
         (uuid,), (kind,) = event["track_uuid"], event["type"]
         track, stack = tracks.track(uuid), stacks[uuid]
@@ -266,8 +266,8 @@ def read_perfetto(path, schema):
             picture.slices.append(slice)
             slice.flows_out = [flow for flow in event["flow_ids"] if flow < GPU_FLOWS]
             slice.flows_in = [flow for flow in event["terminating_flow_ids"] if flow < GPU_FLOWS]
-            asked.update((flow, slice) for flow in event["flow_ids"] if flow >= GPU_FLOWS)
-            picture.gpu_arrows.extend((asked.pop(flow), slice) for flow in event["terminating_flow_ids"] if flow >= GPU_FLOWS)
+            issuing.update((flow, slice) for flow in event["flow_ids"] if flow >= GPU_FLOWS)
+            picture.gpu_arrows.extend((issuing.pop(flow), slice) for flow in event["terminating_flow_ids"] if flow >= GPU_FLOWS)
             for flow in slice.flows_out:
                 assert flow not in flows
                 flows[flow] = slice

@@ -91,7 +91,7 @@ class Cupti {
   Take take = nullptr;
   size_t dropped = 0;
 
-  // In the thread that asks. Not a lock of the library's is held while it is asked for a buffer.
+  // Called in the issuing thread. No lock of the library's is held while a buffer is requested.
   void did(const GpuOperation* operations, uint32_t count, bool in_graph) {
     if (!give || !wants(operations[0], in_graph)) return;
     const uint32_t correlation = next_correlation();
@@ -318,8 +318,8 @@ class Cupti {
     }
   }
 
-  std::mutex handing_out_;  // is held by who does
-  uint64_t longest_ = 0;    // ns that somebody took a buffer
+  std::mutex handing_out_;  // is held by the thread that does
+  uint64_t longest_ = 0;    // ns that handing out a buffer took
   std::mutex mutex_;
   std::set<Here*> threads_;
   std::vector<Buffer> full_;

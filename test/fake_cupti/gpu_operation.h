@@ -1,4 +1,4 @@
-// How the simulated driver tells the simulated CUPTI what a GPU did.
+// How the simulated driver reports to the simulated CUPTI what a GPU did.
 #pragma once
 
 #include <stdint.h>

@@ -61,7 +61,7 @@ Captures& captures() {
 
 long own_tid() { return syscall(SYS_gettid); }
 
-// Only if somebody watches is it known which variant of a function was called.
+// Only if a test watches is it known which variant of a function was called.
 bool means_thread_stream() {
   const char* symbol = current_call().symbol;
   return symbol && (std::string_view(symbol).ends_with("_ptsz") ||
@@ -132,8 +132,8 @@ bool is_unjoined(const Captured& origin) {
       });
 }
 
-Status tell(Handle stream, void* status, uint64_t* id = nullptr, Handle* graph = nullptr,
-            void* nodes = nullptr, uint64_t* count = nullptr) {
+Status report_capture(Handle stream, void* status, uint64_t* id = nullptr, Handle* graph = nullptr,
+                      void* nodes = nullptr, uint64_t* count = nullptr) {
   if (!status) return kInvalidValue;
   const std::lock_guard lock(state_mutex());
   const Captured* captured = find(stream);
@@ -263,16 +263,16 @@ Status cuStreamEndCapture(Handle stream, Handle* graph) {
   return status;
 }
 
-Status cuStreamIsCapturing(Handle stream, void* status) { return tell(stream, status); }
+Status cuStreamIsCapturing(Handle stream, void* status) { return report_capture(stream, status); }
 
 Status cuStreamGetCaptureInfo(Handle stream, void* status, uint64_t* id, Handle* graph, void* nodes,
                               uint64_t* count) {
-  return tell(stream, status, id, graph, nodes, count);
+  return report_capture(stream, status, id, graph, nodes, count);
 }
 
 Status cuStreamGetCaptureInfo(Handle stream, void* status, uint64_t* id, Handle* graph, void* nodes,
                               void*, uint64_t* count) {
-  return tell(stream, status, id, graph, nodes, count);
+  return report_capture(stream, status, id, graph, nodes, count);
 }
 
 }  // namespace fake

@@ -16,8 +16,9 @@ namespace fake {
 namespace {
 
 struct Contexts {
-  std::map<Handle, int32_t> live;   // with the device of each
-  std::map<Handle, int32_t> known;  // likewise, including primary ones that nobody retains any more
+  std::map<Handle, int32_t> live;  // with the device of each
+  std::map<Handle, int32_t>
+      known;  // likewise, including primary ones that are not retained any more
   std::map<int32_t, Handle> primary;
   std::map<int32_t, int> retained;
 };

@@ -55,11 +55,11 @@ Status start_gpu(int index) {
        {nvos::kGetInfo, nvos::kGetBarInfo, nvos::kGrGetInfo, nvos::kGetAllCaps}) {
     control(driver->under(gpu.subdevice), command, answer);
   }
-  nvos::UvmRegisterGpu asked = {};
-  asked.gpu = gpu.uuid;
-  asked.fd = driver->ctl.fd;
-  asked.client = driver->client;
-  uvm_ioctl(driver->uvm, nvos::kUvmRegisterGpu, asked);
+  nvos::UvmRegisterGpu request = {};
+  request.gpu = gpu.uuid;
+  request.fd = driver->ctl.fd;
+  request.client = driver->client;
+  uvm_ioctl(driver->uvm, nvos::kUvmRegisterGpu, request);
   driver->gpus.push_back(gpu);
   return kSuccess;
 }
@@ -117,8 +117,8 @@ void release_memory(Kind kind, uint64_t key) {
 }  // namespace
 
 void register_fd(const Node& node) {
-  nvos::RegisterFd asked = {driver->ctl.fd};
-  escape(node, nvos::kRegisterFd, asked);
+  nvos::RegisterFd request = {driver->ctl.fd};
+  escape(node, nvos::kRegisterFd, request);
 }
 
 Status failure(uint32_t status) {

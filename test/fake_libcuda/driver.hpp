@@ -1,7 +1,7 @@
-// What the functions of the CUDA API ask of the kernel driver: the ioctls that the real library
-// makes in the same call, as far as a tracer can tell. Without FAKE_CUDA_DRIVER, none of this does
-// anything. Launches, copies and waits ask for nothing. Do not hold state_mutex: an ioctl may take
-// long.
+// What the functions of the CUDA API request from the kernel driver: the ioctls that the real
+// library makes in the same call, as far as a tracer can see. Without FAKE_CUDA_DRIVER, none of
+// this does anything. Launches, copies and waits request nothing. Do not hold state_mutex: an ioctl
+// may take long.
 #pragma once
 
 #include "types.hpp"

@@ -41,30 +41,30 @@ uint32_t make_channel(Handle handle, const Context& context, uint32_t engine, Ch
                   engine == nvos::kCompute ? 16 : 8);
   uint32_t token = nodes_pretend() ? 0x00010008 : 0;
   control(driver->under(channel.object), nvos::kGetToken, token);
-  nvos::UvmRegisterChannel asked = {};
-  asked.gpu = gpu.uuid;
-  asked.fd = driver->ctl.fd;
-  asked.client = driver->client;
-  asked.channel = channel.object;
-  asked.base = new_device_range(kPoolBytes);
-  asked.length = kPoolBytes;
+  nvos::UvmRegisterChannel request = {};
+  request.gpu = gpu.uuid;
+  request.fd = driver->ctl.fd;
+  request.client = driver->client;
+  request.channel = channel.object;
+  request.base = new_device_range(kPoolBytes);
+  request.length = kPoolBytes;
   Subject subject;
   subject.client = driver->client;
   subject.object = channel.object;
-  subject.base = asked.base;
-  subject.size = asked.length;
-  return uvm_ioctl(driver->uvm, nvos::kUvmRegisterChannel, asked, subject);
+  subject.base = request.base;
+  subject.size = request.length;
+  return uvm_ioctl(driver->uvm, nvos::kUvmRegisterChannel, request, subject);
 }
 
 void drop_channel(const Context& context, const Channel& channel) {
-  nvos::UvmUnregisterChannel asked = {};
-  asked.gpu = driver->gpus[context.gpu].uuid;
-  asked.client = driver->client;
-  asked.channel = channel.object;
+  nvos::UvmUnregisterChannel request = {};
+  request.gpu = driver->gpus[context.gpu].uuid;
+  request.client = driver->client;
+  request.channel = channel.object;
   Subject subject;
   subject.client = driver->client;
   subject.object = channel.object;
-  uvm_ioctl(driver->uvm, nvos::kUvmUnregisterChannel, asked, subject);
+  uvm_ioctl(driver->uvm, nvos::kUvmUnregisterChannel, request, subject);
   free_object(driver->under(context.group), channel.object);
   drop_memory(channel.fifo);
 }
@@ -83,22 +83,22 @@ void map_doorbell(Context& context) {
   context.doorbell = open_node(gpu.node.name);
   if (!context.doorbell.is_open()) return;
   register_fd(context.doorbell);
-  nvos::MapMemory asked = {};
-  asked.client = driver->client;
-  asked.device = gpu.device;
-  asked.memory = context.usermode;
-  asked.length = kDoorbellBytes;
-  asked.address = nodes_pretend() ? 0x100000000 : 0;
-  asked.fd = context.doorbell.fd;
+  nvos::MapMemory request = {};
+  request.client = driver->client;
+  request.device = gpu.device;
+  request.memory = context.usermode;
+  request.length = kDoorbellBytes;
+  request.address = nodes_pretend() ? 0x100000000 : 0;
+  request.fd = context.doorbell.fd;
   Subject subject;
   subject.number = nvos::kMapMemory;
-  subject.client = asked.client;
-  subject.parent = asked.device;
-  subject.object = asked.memory;
-  subject.size = asked.length;
+  subject.client = request.client;
+  subject.parent = request.device;
+  subject.object = request.memory;
+  subject.size = request.length;
   {
-    Ioctl made(driver->ctl, subject, &asked, sizeof asked, &asked.status);
-    made.subject.base = asked.address;
+    Ioctl made(driver->ctl, subject, &request, sizeof request, &request.status);
+    made.subject.base = request.address;
   }
   context.doorbell_page = map_node(context.doorbell, kDoorbellBytes);
   touch(context.doorbell_page);
@@ -106,17 +106,17 @@ void map_doorbell(Context& context) {
 
 void unmap_doorbell(Context& context) {
   if (context.doorbell.is_open()) {
-    nvos::UnmapMemory asked = {};
-    asked.client = driver->client;
-    asked.device = driver->gpus[context.gpu].device;
-    asked.memory = context.usermode;
-    asked.address = reinterpret_cast<uint64_t>(context.doorbell_page);
+    nvos::UnmapMemory request = {};
+    request.client = driver->client;
+    request.device = driver->gpus[context.gpu].device;
+    request.memory = context.usermode;
+    request.address = reinterpret_cast<uint64_t>(context.doorbell_page);
     Subject subject;
-    subject.client = asked.client;
-    subject.parent = asked.device;
-    subject.object = asked.memory;
-    subject.base = asked.address;
-    escape(driver->ctl, nvos::kUnmapMemory, asked, subject);
+    subject.client = request.client;
+    subject.parent = request.device;
+    subject.object = request.memory;
+    subject.base = request.address;
+    escape(driver->ctl, nvos::kUnmapMemory, request, subject);
     if (context.doorbell_page) munmap(context.doorbell_page, kDoorbellBytes);
     close_node(context.doorbell);
   }
@@ -219,8 +219,8 @@ void driver_destroy_context(Handle handle) {
   unmap_doorbell(*context);
   for (const Channel& channel : context->channels) drop_channel(*context, channel);
   const Gpu& gpu = driver->gpus[context->gpu];
-  nvos::UvmUnregisterVaSpace asked = {gpu.uuid, 0};
-  uvm_ioctl(driver->uvm, nvos::kUvmUnregisterVaSpace, asked);
+  nvos::UvmUnregisterVaSpace request = {gpu.uuid, 0};
+  uvm_ioctl(driver->uvm, nvos::kUvmUnregisterVaSpace, request);
   free_object(driver->under(context->group), context->share);
   free_object(driver->under(gpu.device), context->group);
   free_object(driver->under(gpu.device), context->va_space);

@@ -54,7 +54,7 @@ SINCE = {
 OLD = "cmpl $0x321cba00, fake_odd_word(%rip); je 1f; {narrowed}jmp *slot_{symbol}(%rip); 1: mov $4, %eax; ret"
 NARROWED = ("", "nopl (%rax); ", "nopl 8(%rax); ")
 
-# How none of driver 580's functions begins, so that whoever changes entries must refuse them or do more: a
+# How none of driver 580's functions begins, so that a tracer that changes entries must refuse them or do more: a
 # jump; a branch, not taken, in the first bytes; an instruction with an address relative to RIP, as the
 # first one or behind the push; endbr64. All keep every argument, and go on to what the function does.
 ODD = {

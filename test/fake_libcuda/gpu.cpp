@@ -18,7 +18,7 @@ bool is_gpu_operation(const Work& work) {
   return (work.does == Does::copy || work.does == Does::set) && work.size != 0;
 }
 
-GpuOperation told(const Work& work, Handle stream) {
+GpuOperation operation_of(const Work& work, Handle stream) {
   GpuOperation out{};
   out.op = work.does == Does::kernel ? GpuOp::kernel
            : work.does == Does::copy ? GpuOp::copy
@@ -44,14 +44,14 @@ void look_for_cupti() {
 
 void gpu_does(const Work& work, Handle stream) {
   if (!is_gpu_operation(work)) return;
-  const GpuOperation one = told(work, stream);
+  const GpuOperation one = operation_of(work, stream);
   did(&one, 1, false);
 }
 
 void gpu_does_graph(const std::vector<const Work*>& operations, Handle stream) {
   std::vector<GpuOperation> all;
   for (const Work* work : operations)
-    if (is_gpu_operation(*work)) all.push_back(told(*work, stream));
+    if (is_gpu_operation(*work)) all.push_back(operation_of(*work, stream));
   if (!all.empty()) did(all.data(), static_cast<uint32_t>(all.size()), true);
 }
 

@@ -1,5 +1,5 @@
-// What a GPU does because of calls. The simulated CUPTI is told, if the library that cuInit loads
-// has loaded it.
+// What a GPU does because of calls. They are reported to the simulated CUPTI, if the library that
+// cuInit loads has loaded it.
 #pragma once
 
 #include <atomic>

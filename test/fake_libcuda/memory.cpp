@@ -64,7 +64,7 @@ Status forget_device(DevicePtr pointer) {
   return kSuccess;
 }
 
-// The driver releases it first: once it is forgotten, somebody else may get its address.
+// The driver releases it first: once it is forgotten, another thread may get its address.
 Status free_device(DevicePtr pointer) {
   if (pointer == 0) return kSuccess;
   driver_free(pointer);

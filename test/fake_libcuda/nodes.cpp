@@ -94,11 +94,11 @@ uint32_t escape_command(uint32_t number, uint32_t size) {
   return 3U << 30 | size << 16 | static_cast<uint32_t>('F') << 8 | number;
 }
 
-uint32_t pretended_status(const Subject& asked) {
+uint32_t pretended_status(const Subject& about) {
   for (const DriverStatus& rule : settings().driver_statuses) {
-    const uint32_t about = asked.control.value_or(asked.klass.value_or(0));
-    if (rule.uvm == asked.uvm && rule.number == asked.number &&
-        (!rule.subject || *rule.subject == about)) {
+    const uint32_t subject = about.control.value_or(about.klass.value_or(0));
+    if (rule.uvm == about.uvm && rule.number == about.number &&
+        (!rule.subject || *rule.subject == subject)) {
       return rule.status;
     }
   }
@@ -150,13 +150,13 @@ void poll_node(const Node& node, int timeout_ms) {
   line.write(result, begin_ns, now());
 }
 
-Ioctl::Ioctl(const Node& node, const Subject& asked, void* structure, uint32_t size,
+Ioctl::Ioctl(const Node& node, const Subject& about, void* structure, uint32_t size,
              uint32_t* status)
-    : subject(asked), node_(node) {
-  command_ = asked.uvm ? asked.number : escape_command(asked.number, size);
-  if (status) *status = nodes_pretend() ? pretended_status(asked) : kUnanswered;
-  nvos::Xfer xfer = {asked.number, size, reinterpret_cast<uint64_t>(structure)};
-  if (asked.indirect) {
+    : subject(about), node_(node) {
+  command_ = about.uvm ? about.number : escape_command(about.number, size);
+  if (status) *status = nodes_pretend() ? pretended_status(about) : kUnanswered;
+  nvos::Xfer xfer = {about.number, size, reinterpret_cast<uint64_t>(structure)};
+  if (about.indirect) {
     command_ = escape_command(nvos::kXfer, sizeof xfer);
     structure = &xfer;
   }

@@ -33,7 +33,7 @@ struct Subject {
 // destruction, so that what the driver wrote can be added to the subject in between.
 class Ioctl {
  public:
-  Ioctl(const Node& node, const Subject& asked, void* structure, uint32_t size, uint32_t* status);
+  Ioctl(const Node& node, const Subject& about, void* structure, uint32_t size, uint32_t* status);
   Ioctl(const Ioctl&) = delete;
   Ioctl& operator=(const Ioctl&) = delete;
   ~Ioctl();
@@ -50,8 +50,8 @@ class Ioctl {
   uint64_t begin_ns_, end_ns_;
 };
 
-// If other files stand for the devices, nothing answers: then what the ioctl would return is put
-// into its struct beforehand.
+// If other files take the place of the devices, nothing answers: then what the ioctl would return
+// is put into its struct beforehand.
 bool nodes_pretend();
 
 void restart_node_record();  // after fork: the child's operations go to its own file

@@ -1,5 +1,5 @@
-// What happens around every exported function if somebody watches: counting, logging, and the
-// delays, failures and hangs that a test asks for. If nobody watches, a call skips all of it.
+// What happens around every exported function if a test watches: counting, logging, and the
+// delays, failures and hangs that a test requests. If no test watches, a call skips all of it.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace fake {
 
-// True if any FAKE_CUDA_… variable asks for something that calls have to do.
+// True if any FAKE_CUDA_… variable requests something that calls have to do.
 extern bool watching;
 
 enum class Role : uint8_t { plain, out, string, structure, sizes, function };
@@ -21,7 +21,7 @@ struct Argument {
 
 struct Symbol {
   const char* name;
-  const char* api;  // without ABI revision and stream mode: what cuGetProcAddress is asked for
+  const char* api;  // without ABI revision and stream mode: what cuGetProcAddress is called with
   int since;        // the CUDA version that brought this revision
   bool per_thread;  // _ptsz, _ptds
   void* entry;
@@ -33,7 +33,7 @@ extern const Symbol kSymbols[];
 extern const int kSymbolCount;
 
 // The innermost call that a thread is inside, and its number in that thread, from 1. Known only if
-// somebody watches.
+// a test watches.
 struct CurrentCall {
   const char* symbol;  // null outside of all calls
   uint64_t number;
@@ -56,7 +56,7 @@ struct Passed {
 class Observed {
  public:
   Observed(int symbol, const uint64_t* words, const Passed* passed = nullptr, int passed_count = 0);
-  bool proceeds() const { return proceeds_; }  // false: the call was told to fail
+  bool proceeds() const { return proceeds_; }  // false: the call is to fail
   void set_status(Status status) { status_ = status; }
   Status finish();
 

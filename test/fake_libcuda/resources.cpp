@@ -10,16 +10,16 @@ uint32_t new_object_handle() {
   return next.fetch_add(1);
 }
 
-template <typename Asked>
+template <typename Request>
 uint32_t allocate_object(const Parent& parent, uint32_t klass, uint32_t& object, void* parameters,
                          uint32_t size) {
-  Asked asked = {};
-  asked.root = parent.client;
-  asked.parent = parent.object;
-  if (klass != nvos::kClient || nodes_pretend()) asked.object = new_object_handle();
-  asked.klass = klass;
-  asked.parameters = reinterpret_cast<uint64_t>(parameters);
-  asked.parameters_size = size;
+  Request request = {};
+  request.root = parent.client;
+  request.parent = parent.object;
+  if (klass != nvos::kClient || nodes_pretend()) request.object = new_object_handle();
+  request.klass = klass;
+  request.parameters = reinterpret_cast<uint64_t>(parameters);
+  request.parameters_size = size;
   Subject subject;
   subject.number = nvos::kAlloc;
   subject.klass = klass;
@@ -28,8 +28,8 @@ uint32_t allocate_object(const Parent& parent, uint32_t klass, uint32_t& object,
   if (klass == nvos::kVideoMemory || klass == nvos::kSystemMemory) {
     subject.size = static_cast<const nvos::MemoryParams*>(parameters)->size;
   }
-  Ioctl made(parent.node, subject, &asked, sizeof asked, &asked.status);
-  made.subject.object = object = asked.object;
+  Ioctl made(parent.node, subject, &request, sizeof request, &request.status);
+  made.subject.object = object = request.object;
   return made.status();
 }
 template uint32_t allocate_object<nvos::Alloc21>(const Parent&, uint32_t, uint32_t&, void*,
@@ -50,31 +50,31 @@ uint32_t allocate_memory(const Parent& parent, uint32_t klass, uint32_t& object,
 
 // Memory that a program already has.
 uint32_t describe_memory(const Parent& parent, uint32_t& object, void* address, uint64_t bytes) {
-  nvos::AllocMemory asked = {};
-  asked.root = parent.client;
-  asked.parent = parent.object;
-  asked.object = object = new_object_handle();
-  asked.klass = nvos::kOsDescriptor;
-  asked.memory = reinterpret_cast<uint64_t>(address);
-  asked.limit = bytes - 1;
-  asked.fd = -1;
+  nvos::AllocMemory request = {};
+  request.root = parent.client;
+  request.parent = parent.object;
+  request.object = object = new_object_handle();
+  request.klass = nvos::kOsDescriptor;
+  request.memory = reinterpret_cast<uint64_t>(address);
+  request.limit = bytes - 1;
+  request.fd = -1;
   Subject subject;
-  subject.klass = asked.klass;
+  subject.klass = request.klass;
   subject.client = parent.client;
   subject.parent = parent.object;
   subject.object = object;
   subject.size = bytes;
-  subject.base = asked.memory;
-  return escape(parent.node, nvos::kAllocMemory, asked, subject);
+  subject.base = request.memory;
+  return escape(parent.node, nvos::kAllocMemory, request, subject);
 }
 
 uint32_t free_object(const Parent& parent, uint32_t object) {
-  nvos::Free asked = {parent.client, parent.object, object, 0};
+  nvos::Free request = {parent.client, parent.object, object, 0};
   Subject subject;
   subject.client = parent.client;
   subject.parent = parent.object;
   subject.object = object;
-  return escape(parent.node, nvos::kFree, asked, subject);
+  return escape(parent.node, nvos::kFree, request, subject);
 }
 
 uint32_t map_for_gpu(const Node& uvm, const Parent& memory, const nvos::Uuid& gpu, uint64_t base,
@@ -84,17 +84,17 @@ uint32_t map_for_gpu(const Node& uvm, const Parent& memory, const nvos::Uuid& gp
   subject.size = bytes;
   nvos::UvmRange range = {base, bytes, 0, 0};
   if (const uint32_t bad = uvm_ioctl(uvm, nvos::kUvmCreateRange, range, subject)) return bad;
-  const auto asked = std::make_unique<nvos::UvmMapExternal>();
-  asked->base = base;
-  asked->length = bytes;
-  asked->gpus[0].gpu = gpu;
-  asked->gpu_count = 1;
-  asked->fd = memory.node.fd;
-  asked->client = memory.client;
-  asked->memory = memory.object;
+  const auto request = std::make_unique<nvos::UvmMapExternal>();
+  request->base = base;
+  request->length = bytes;
+  request->gpus[0].gpu = gpu;
+  request->gpu_count = 1;
+  request->fd = memory.node.fd;
+  request->client = memory.client;
+  request->memory = memory.object;
   subject.client = memory.client;
   subject.object = memory.object;
-  return uvm_ioctl(uvm, nvos::kUvmMapExternal, *asked, subject);
+  return uvm_ioctl(uvm, nvos::kUvmMapExternal, *request, subject);
 }
 
 uint32_t unmap_for_gpu(const Node& uvm, uint64_t base, uint64_t bytes) {

@@ -39,7 +39,7 @@ struct Parent {
 
 // Uses NVOS64 or NVOS21, the driver's two structs for it. A client, too, is allocated this way,
 // with a parent of zeros.
-template <typename Asked = nvos::Alloc64>
+template <typename Request = nvos::Alloc64>
 uint32_t allocate_object(const Parent& parent, uint32_t klass, uint32_t& object,
                          void* parameters = nullptr, uint32_t size = 0);
 uint32_t allocate_memory(const Parent& parent, uint32_t klass, uint32_t& object, uint64_t bytes,
@@ -49,13 +49,13 @@ uint32_t free_object(const Parent& parent, uint32_t object);
 
 template <typename T>
 uint32_t control(const Parent& of, uint32_t command, T& parameters, Subject subject = {}) {
-  nvos::Control asked = {
+  nvos::Control request = {
       of.client,         of.object, command, 0, reinterpret_cast<uint64_t>(&parameters),
       sizeof parameters, 0};
   subject.control = command;
   subject.client = of.client;
   subject.object = of.object;
-  return escape(of.node, nvos::kControl, asked, subject);
+  return escape(of.node, nvos::kControl, request, subject);
 }
 
 // Makes memory visible at GPU addresses: two ioctls.

@@ -1,4 +1,4 @@
-// What the environment asks of the simulated driver. A variable that makes no sense ends the
+// What the environment requests of the simulated driver. A variable that makes no sense ends the
 // process at once: a test with a misspelt function name must not pass.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the parts of the simulated driver ask of each other. Hold state_mutex for all of it.
+// What the parts of the simulated driver need from each other. Hold state_mutex for all of it.
 #pragma once
 
 #include <optional>

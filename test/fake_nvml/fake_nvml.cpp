@@ -83,7 +83,7 @@ struct nvmlProcessInfo_t {
   unsigned int gpuInstanceId, computeInstanceId;
 };
 
-// --- what it tells
+// --- what it returns
 
 struct nvmlDevice_st {
   unsigned index;
@@ -107,7 +107,7 @@ class State {
     std::lock_guard lock(mutex_);
     unsigned long number = ++calls_[{what, device}];
     all_++;
-    if (!asks_.empty()) ask();
+    if (!device_.empty()) request_from_driver();
     if (hangs_ == what && number > 1)
       for (;;) pause();
     if (lost_ && device == 0 && all_ >= lost_) return {LOST, number};
@@ -135,16 +135,16 @@ class State {
       fails_from_ = std::strtoul(fails.c_str() + colon + 1, nullptr, 10);
     }
     lost_ = std::strtoul(setting("LOST").c_str(), nullptr, 10);
-    asks_ = setting("ASKS");
+    device_ = setting("ASKS");
     hangs_ = setting("HANGS");
     if (std::string path = setting("RECORD"); !path.empty())
       record_ = std::fopen(path.c_str(), "a");
   }
 
  private:
-  // As the real one asks the driver for whatever it tells.
-  void ask() const {
-    int device = ::open(asks_.c_str(), O_RDWR | O_CLOEXEC);
+  // As the real one requests from the driver whatever it returns.
+  void request_from_driver() const {
+    int device = ::open(device_.c_str(), O_RDWR | O_CLOEXEC);
     if (device < 0) return;
     ::ioctl(device, _IOC(_IOC_READ | _IOC_WRITE, 'F', 0x2a, 32), nullptr);
     ::close(device);
@@ -154,7 +154,7 @@ class State {
   std::map<std::pair<std::string, unsigned>, unsigned long> calls_;
   unsigned long all_ = 0, lost_ = 0, fails_from_ = 0;
   std::set<std::string> lacks_;
-  std::string fails_, hangs_, asks_;
+  std::string fails_, hangs_, device_;
   FILE* record_ = nullptr;
 };
 
@@ -170,7 +170,7 @@ unsigned gpus() {
 
 // One more reading of a whole number, which the call's number makes.
 template <typename Number, typename Make>
-nvmlReturn_t tell(const char* what, nvmlDevice_t device, Number* to, Make make) {
+nvmlReturn_t read_number(const char* what, nvmlDevice_t device, Number* to, Make make) {
   if (!device || !to) return INVALID;
   auto [result, number] = state().call(what, device->index);
   if (result != SUCCESS) return result;
@@ -232,16 +232,17 @@ EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count,
   for (int i = 0; i < count; i++) {
     nvmlFieldValue_t& value = values[i];
     value.valueType = 1;  // unsigned int
-    value.nvmlReturn = value.fieldId == 186
-                           ? tell("instant", device, &value.value.uiVal,
-                                  [](unsigned long number) { return 700'000 + 100 * number; })
-                           : NOT_SUPPORTED;
+    value.nvmlReturn =
+        value.fieldId == 186
+            ? read_number("instant", device, &value.value.uiVal,
+                          [](unsigned long number) { return 700'000 + 100 * number; })
+            : NOT_SUPPORTED;
   }
   return SUCCESS;
 }
 EXPORT nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned* milliwatts) {
-  return tell("average", device, milliwatts,
-              [](unsigned long number) { return 600'000 + 100 * number; });
+  return read_number("average", device, milliwatts,
+                     [](unsigned long number) { return 600'000 + 100 * number; });
 }
 EXPORT nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t, unsigned* milliwatts) {
   *milliwatts = 1'000'000;
@@ -249,7 +250,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t, unsigned* mill
 }
 EXPORT nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device,
                                                         unsigned long long* millijoules) {
-  return tell("energy", device, millijoules, [](unsigned long number) {
+  return read_number("energy", device, millijoules, [](unsigned long number) {
     std::string back = setting("BACK");
     if (!back.empty() && number >= std::strtoul(back.c_str(), nullptr, 10)) return 5 * number;
     return 9'000'000'000'000ul + 700'123 * number;
@@ -257,26 +258,29 @@ EXPORT nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device,
 }
 EXPORT nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, int kind, unsigned* mhz) {
   if (kind == 1)
-    return tell("sm_clock", device, mhz, [](unsigned long number) { return 1000 + number % 900; });
+    return read_number("sm_clock", device, mhz,
+                       [](unsigned long number) { return 1000 + number % 900; });
   if (kind == 2)
-    return tell("mem_clock", device, mhz, [](unsigned long number) { return 2000 + number % 900; });
+    return read_number("mem_clock", device, mhz,
+                       [](unsigned long number) { return 2000 + number % 900; });
   return INVALID;
 }
 EXPORT nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device,
                                                            unsigned long long* reasons) {
-  return tell("throttle", device, reasons, [](unsigned long number) { return number % 0x200; });
+  return read_number("throttle", device, reasons,
+                     [](unsigned long number) { return number % 0x200; });
 }
 EXPORT nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, int sensor, unsigned* celsius) {
   if (sensor != 0) return INVALID;
-  return tell("temperature", device, celsius,
-              [](unsigned long number) { return 30 + number % 50; });
+  return read_number("temperature", device, celsius,
+                     [](unsigned long number) { return 30 + number % 50; });
 }
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* memory) {
   if (memory->version != (sizeof(nvmlMemory_v2_t) | 2u << 24)) return INVALID;
   memory->total = 80ull << 30;
   memory->reserved = 600 << 20;
-  return tell("memory", device, &memory->used,
-              [](unsigned long number) { return (number << 30) + 1; });
+  return read_number("memory", device, &memory->used,
+                     [](unsigned long number) { return (number << 30) + 1; });
 }
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t, nvmlMemory_t* memory) {
   *memory = {.total = 80ull << 30, .free = 80ull << 30, .used = 0};
@@ -284,8 +288,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t, nvmlMemory_t* memory) 
 }
 EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t* rates) {
   rates->memory = 12;
-  return tell("utilization", device, &rates->gpu,
-              [](unsigned long number) { return number % 101; });
+  return read_number("utilization", device, &rates->gpu,
+                     [](unsigned long number) { return number % 101; });
 }
 EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* count,
                                                             nvmlProcessInfo_t* infos) {

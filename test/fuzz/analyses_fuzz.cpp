@@ -1,6 +1,6 @@
-// The contents of a trace come from any program, and anybody may have written them: no lines may
-// make an analysis or an export crash, hang or use too much memory, or get control characters onto
-// the terminal.
+// The contents of a trace come from any program, and any program may have written them: no lines
+// may make an analysis or an export crash, hang or use too much memory, or get control characters
+// onto the terminal.
 //
 // The input: a byte that chooses the analysis, one for the terminal's width, and a trace file. It
 // reaches the analysis as in the program: through the reader, which refuses what is not a trace.
@@ -43,7 +43,7 @@ using namespace cudabpf::analyze;
 
 namespace {
 
-struct Asked {
+struct Fuzzed {
   std::unique_ptr<Analysis> analysis;
   std::function<Json()> json;
   std::function<void(Page&)> page;
@@ -51,11 +51,11 @@ struct Asked {
 };
 
 template <typename Kind>
-Asked asked(std::unique_ptr<Kind> analysis, auto json_of, auto show) {
-  const Kind& asked = *analysis;
+Fuzzed fuzzed(std::unique_ptr<Kind> analysis, auto json_of, auto show) {
+  const Kind& kept = *analysis;
   return {std::move(analysis),
-          [&asked, json_of] { return json_of(asked); },
-          [&asked, show](Page& page) { show(page, asked); },
+          [&kept, json_of] { return json_of(kept); },
+          [&kept, show](Page& page) { show(page, kept); },
           {}};
 }
 
@@ -85,8 +85,8 @@ struct Export : Analysis {
   }
 };
 
-Asked asked_export(std::unique_ptr<Export> format, void (*check)(std::string_view)) {
-  return asked(
+Fuzzed fuzzed_export(std::unique_ptr<Export> format, void (*check)(std::string_view)) {
+  return fuzzed(
       std::move(format),
       [check](const Export& done) {
         if (check) check(done.bytes), check(done.more);
@@ -95,14 +95,14 @@ Asked asked_export(std::unique_ptr<Export> format, void (*check)(std::string_vie
       [](Page&, const Export&) {});
 }
 
-void add_exports(std::vector<Asked>& all, Names& names) {
+void add_exports(std::vector<Fuzzed>& all, Names& names) {
   using Packets = PerfettoTrace::Packets;
   auto add_timeline = [&](auto make_writer, void (*check)(std::string_view)) {
     auto one = std::make_unique<Export>();
     one->writer = make_writer(one->out);
     one->format = std::make_unique<Tracks>(names, std::vector{one->writer.get()});
     one->other.text("{}");
-    all.push_back(asked_export(std::move(one), check));
+    all.push_back(fuzzed_export(std::move(one), check));
   };
   add_timeline([&](ByteStream& out) { return std::make_unique<ChromeTrace>(names, out); },
                check_json);
@@ -112,21 +112,21 @@ void add_exports(std::vector<Asked>& all, Names& names) {
         nullptr);
   auto table = std::make_unique<Export>();
   table->format = std::make_unique<CsvTable>(names, table->out);
-  all.push_back(asked_export(std::move(table), check_text));
+  all.push_back(fuzzed_export(std::move(table), check_text));
   auto logs = std::make_unique<Export>();
   logs->format = std::make_unique<AlnairLogs>(names, logs->out, logs->other);
-  all.push_back(asked_export(std::move(logs), check_text));
+  all.push_back(fuzzed_export(std::move(logs), check_text));
 }
 
 // Answers about a part of the trace, of those analyses that follow what is outside of it.
-void add_parts(std::vector<Asked>& all, Names& names) {
+void add_parts(std::vector<Fuzzed>& all, Names& names) {
   constexpr Part PART{100'000, 300'000};
   std::size_t first = all.size();
-  all.push_back(asked(
+  all.push_back(fuzzed(
       std::make_unique<Summary>(names, ThreadFilter{}, PART),
       [](const Summary& summary) { return summary.json(); },
       [](Page& page, const Summary& summary) { summary.add_to(page, true); }));
-  all.push_back(asked(
+  all.push_back(fuzzed(
       std::make_unique<Memory>(names, PART),
       [](const Memory& memory) {
         Json json = memory_json(memory);
@@ -134,7 +134,7 @@ void add_parts(std::vector<Asked>& all, Names& names) {
         return json;
       },
       [](Page& page, const Memory& memory) { add_memory(page, memory, 9); }));
-  all.push_back(asked(
+  all.push_back(fuzzed(
       std::make_unique<Errors>(names, true),
       [&names](const Errors& errors) { return errors_json(errors.answer(), names); },
       [&names](Page& page, const Errors& errors) { add_errors(page, errors.answer(), names, 9); }));
@@ -142,7 +142,7 @@ void add_parts(std::vector<Asked>& all, Names& names) {
   timeline->writer = std::make_unique<ChromeTrace>(names, timeline->out);
   timeline->format = std::make_unique<Tracks>(names, std::vector{timeline->writer.get()}, PART);
   timeline->other.text("{}");
-  all.push_back(asked_export(std::move(timeline), check_json));
+  all.push_back(fuzzed_export(std::move(timeline), check_json));
   for (std::size_t place = first; place < all.size(); place++) all[place].part = PART;
 }
 
@@ -150,39 +150,39 @@ DiffSide side_of(const Measures& measures) { return {{figures_of(measures, {})},
 
 // A seed's first byte is a place in this list, so what is new goes to its end. The exports' places
 // are in make-analyses-seeds, too.
-std::vector<Asked> all_analyses(Names& names) {
-  std::vector<Asked> all;
+std::vector<Fuzzed> all_analyses(Names& names) {
+  std::vector<Fuzzed> all;
   add_exports(all, names);
   for (auto by : {Calls::By::function, Calls::By::pid, Calls::By::tid, Calls::By::device,
                   Calls::By::stream, Calls::By::kernel, Calls::By::container})
-    all.push_back(asked(
+    all.push_back(fuzzed(
         std::make_unique<Calls>(names, by),
         [by](const Calls& calls) { return calls_json(calls.groups(), by); },
         [](Page& page, const Calls& calls) { add_calls(page, calls.groups(), 9); }));
-  all.push_back(asked(
+  all.push_back(fuzzed(
       std::make_unique<Summary>(names, ThreadFilter{}),
       [](const Summary& summary) { return summary.json(); },
       [](Page& page, const Summary& summary) { summary.add_to(page, true); }));
-  all.push_back(asked(
+  all.push_back(fuzzed(
       std::make_unique<Execution>(names, ThreadFilter{}, 9),
       [](const Execution& execution) { return idle_json(execution.idle()); },
       [](Page& page, const Execution& execution) { add_idle_times(page, execution, 9); }));
-  all.push_back(asked(
+  all.push_back(fuzzed(
       std::make_unique<Ioctls>(names),
       [](const Ioctls& ioctls) { return ioctls_json(ioctls.answer()); },
       [](Page& page, const Ioctls& ioctls) {
         add_ioctls(page, ioctls.answer(), IoctlsBy::everything, 9);
       }));
-  all.push_back(asked(
+  all.push_back(fuzzed(
       std::make_unique<Errors>(names, true),
       [&names](const Errors& errors) { return errors_json(errors.answer(), names); },
       [&names](Page& page, const Errors& errors) { add_errors(page, errors.answer(), names, 9); }));
   for (auto by : {Kernels::By::name, Kernels::By::configuration}) {
-    all.push_back(asked(
+    all.push_back(fuzzed(
         std::make_unique<Kernels>(names),
         [by](const Kernels& kernels) { return kernels_json(kernels, by); },
         [by](Page& page, const Kernels& kernels) { add_kernels(page, kernels, by, 9); }));
-    all.push_back(asked(
+    all.push_back(fuzzed(
         std::make_unique<Measures>(names),
         [by](const Measures& measures) {
           DiffSide side = side_of(measures);
@@ -198,7 +198,7 @@ std::vector<Asked> all_analyses(Names& names) {
   using Window = Timeline::Window;
   for (auto window :
        {std::optional<Window>(), std::optional(Window{.from = 100'000, .to = 300'000})})
-    all.push_back(asked(
+    all.push_back(fuzzed(
         std::make_unique<Timeline>(names, window),
         [](const Timeline& timeline) {
           Json json = timeline_json(timeline);
@@ -206,7 +206,7 @@ std::vector<Asked> all_analyses(Names& names) {
           return json;
         },
         add_timeline));
-  all.push_back(asked(
+  all.push_back(fuzzed(
       std::make_unique<Memory>(names),
       [](const Memory& memory) {
         Json json = memory_json(memory);
@@ -215,20 +215,20 @@ std::vector<Asked> all_analyses(Names& names) {
       },
       [](Page& page, const Memory& memory) { add_memory(page, memory, 9); }));
   add_parts(all, names);
-  all.push_back(asked(std::make_unique<Energy>(names, ThreadFilter{}), energy_json, add_energy));
-  all.push_back(asked(std::make_unique<GpusAtWork>(names, 9), gpus_at_work_json,
-                      [](Page& page, const GpusAtWork& gpus) {
-                        add_gpus_at_work(page, gpus, {}, 9);
-                        add_gpu_kernels(page, gpus, 9);
-                      }));
-  // Of so few events a fuzzer has more.
-  all.push_back(asked(
+  all.push_back(fuzzed(std::make_unique<Energy>(names, ThreadFilter{}), energy_json, add_energy));
+  all.push_back(fuzzed(std::make_unique<GpusAtWork>(names, 9), gpus_at_work_json,
+                       [](Page& page, const GpusAtWork& gpus) {
+                         add_gpus_at_work(page, gpus, {}, 9);
+                         add_gpu_kernels(page, gpus, 9);
+                       }));
+  // A fuzzer has more than so few events.
+  all.push_back(fuzzed(
       std::make_unique<ReportTimeline>(names, 8),
       [](const ReportTimeline& timeline) {
         return Json{{"bytes", timeline_data(timeline).size()}};
       },
       [](Page&, const ReportTimeline&) {}));
-  all.push_back(asked(
+  all.push_back(fuzzed(
       std::make_unique<Report>(names, ThreadFilter{}, Part{}, Moments{}),
       [](const Report& report) { return report.answers(); }, [](Page&, const Report&) {}));
   return all;
@@ -236,15 +236,15 @@ std::vector<Asked> all_analyses(Names& names) {
 
 // Shows each line to the analysis, as the reader of a trace gives them. False: the trace is
 // refused.
-bool show_all(TraceReader& reader, const Asked& asked) {
-  reader.want(asked.part, "fuzzed");
+bool show_all(TraceReader& reader, const Fuzzed& fuzzed) {
+  reader.want(fuzzed.part, "fuzzed");
   for (;;) {
     auto line = reader.next();
     if (!line) return false;
     if (!*line) break;
-    show(**line, asked.part, *asked.analysis);
+    show(**line, fuzzed.part, *fuzzed.analysis);
   }
-  asked.analysis->finish(reader.facts());
+  fuzzed.analysis->finish(reader.facts());
   return true;
 }
 
@@ -267,14 +267,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto reader = TraceReader::open({file.path()});
   if (!reader) return 0;
   auto all = all_analyses((*reader)->names());
-  Asked& asked = all[data[0] % all.size()];
-  if (!show_all(**reader, asked)) return 0;
-  std::string json = asked.json().dump(-1, ' ', false, Json::error_handler_t::replace);
+  Fuzzed& fuzzed = all[data[0] % all.size()];
+  if (!show_all(**reader, fuzzed)) return 0;
+  std::string json = fuzzed.json().dump(-1, ' ', false, Json::error_handler_t::replace);
   if (json.empty() || !Json::accept(json)) abort();
   Page page(terminal);
   page.show_moments({(*reader)->facts().header.began(), Moments::Zone::utc});
   add_heading(page, (*reader)->facts());
-  asked.page(page);
+  fuzzed.page(page);
   add_facts(page, (*reader)->facts());
   check_text(page.take());
   check_json(facts_json((*reader)->facts()).dump(-1, ' ', false, Json::error_handler_t::replace));

@@ -36,9 +36,9 @@ void check(const IoctlDetails& details, bool has_structure) {
   if (!details.class_name.empty() && !details.klass) abort();
   if (details.privileged_firmware && details.control_name.empty()) abort();
   if (to_string(details.group).empty()) abort();
-  bool told = details.client || details.parent || details.object || details.base ||
-              details.control || details.klass || details.size || details.value;
-  if (told && (details.name.empty() || !has_structure)) abort();
+  bool has_details = details.client || details.parent || details.object || details.base ||
+                     details.control || details.klass || details.size || details.value;
+  if (has_details && (details.name.empty() || !has_structure)) abort();
 }
 
 void check(const abi::cb_ioctl_plan& plan) {

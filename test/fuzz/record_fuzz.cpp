@@ -82,7 +82,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   options.driver_version = DriverVersion::parse("580.159.04");
   Correlator correlator(
       sink, function_of, [](std::uint32_t) { return ProcessIdentity(); }, options);
-  std::uint64_t entries = 0, returns = 0, asked = 0;
+  std::uint64_t entries = 0, returns = 0, driver_calls = 0;
   while (size >= 2) {
     std::uint16_t length;
     std::memcpy(&length, data, 2);
@@ -99,13 +99,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       bool known = function_of(record->head->function) != nullptr;
       entries += known && record->head->kind == abi::CB_ENTRY;
       returns += known && record->head->kind == abi::CB_RETURN;
-      asked += record->head->kind == abi::CB_DRIVER;
+      driver_calls += record->head->kind == abi::CB_DRIVER;
     }
   }
   correlator.settle_gpu_operations(~std::uint64_t{0});
   correlator.finish();
   // Every entry is in the trace, and no call without an entry or a return.
   if (correlator.counts().calls < entries || correlator.counts().calls > entries + returns) abort();
-  if (correlator.counts().driver_calls != asked) abort();
+  if (correlator.counts().driver_calls != driver_calls) abort();
   return 0;
 }

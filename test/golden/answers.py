@@ -56,7 +56,7 @@ for subcommand in ("summary", "kernels", "timeline", "calls"):
     ANSWERS[f"{subcommand}-graphs"] = [subcommand, "test/golden/graphs.jsonl"]
 ANSWERS["diff-graphs"] = ["diff", "test/golden/graphs.jsonl", "test/golden/graphs.jsonl", "--fail-if", "launches > +0",
                           "--fail-if", "kernel-runs > +0"]
-# A program whose GPU's work is measured: test/golden/gpu_kernels.py writes the traces.
+# A program with its GPU's work measured: test/golden/gpu_kernels.py writes the traces.
 MEASURED, SLOWER, WHOLE_GRAPHS = (f"test/golden/gpu_kernels{name}.jsonl" for name in ("", "_slower", "_whole"))
 ANSWERS["kernels-measured"] = ["kernels", MEASURED]
 ANSWERS["kernels-measured-by-name"] = ["kernels", "--by", "name", "--top", "2", MEASURED]
@@ -92,10 +92,10 @@ class Answers(unittest.TestCase):
     def test_text(self):
         for name in ANSWERS:
             with self.subTest(name):
-                told, file = answer(name, COLUMNS="100"), EXPECTED / f"{name}.txt"
+                text, file = answer(name, COLUMNS="100"), EXPECTED / f"{name}.txt"
                 if os.environ.get("UPDATE_GOLDEN"):
-                    file.write_bytes(told)
-                self.assertEqual(told.decode().splitlines(), file.read_text(encoding="utf-8").splitlines())
+                    file.write_bytes(text)
+                self.assertEqual(text.decode().splitlines(), file.read_text(encoding="utf-8").splitlines())
 
     def test_width(self):
         """Only a word that cannot be broken may be wider than the terminal."""
@@ -108,11 +108,11 @@ class Answers(unittest.TestCase):
     def test_json(self):
         for name, arguments in ANSWERS.items():
             with self.subTest(name):
-                told = json.loads(answer(name, "--json"))
-                self.assertEqual(len(told), len(told.keys()))
+                parsed = json.loads(answer(name, "--json"))
+                self.assertEqual(len(parsed), len(parsed.keys()))
                 if arguments[0] != "diff":
-                    self.assertTrue(told["trace"]["complete"])
-                    self.assertEqual(told["trace"]["losses"], {})
+                    self.assertTrue(parsed["trace"]["complete"])
+                    self.assertEqual(parsed["trace"]["losses"], {})
 
     def test_pictures(self):
         """A timeline's picture of any trace is small, and XML."""

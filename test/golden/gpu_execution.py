@@ -30,26 +30,26 @@ def call(group, operation, name, took, **more):
     return ids
 
 
-def ran(operation, call_id, asked, took, stream, **more):
+def ran(operation, call_id, issued_at, took, stream, **more):
     global operations  # pylint: disable=global-statement
     operations += 1
-    begin = max(asked + us(4), free.get(stream, 0) + us(1.5))
+    begin = max(issued_at + us(4), free.get(stream, 0) + us(1.5))
     free[stream] = begin + took
     late.append({"type": "gpu", "op": operation, "ts": begin, "duration_us": took / 1000, "pid": PID, "call": call_id,
                  "stream": stream, "queue": 7 if stream == "0x0" else 9, **more, "device": 0})
 
 
 def kernel(name, took, stream="0x0"):
-    asked = now
+    issued_at = now
     call_id = call("kernel", "launch", "cuLaunchKernel", us(3), stream=stream, **{"async": True}, kernel=name, grid=[64, 1, 1],
                    block=[256, 1, 1], shared=0)
-    ran("kernel", call_id, asked, took, stream, kernel=name, grid=[64, 1, 1], block=[256, 1, 1], shared=0)
+    ran("kernel", call_id, issued_at, took, stream, kernel=name, grid=[64, 1, 1], block=[256, 1, 1], shared=0)
 
 
 def copy(direction, size, took, stream="0x0"):
-    asked = now
+    issued_at = now
     call_id = call("transfer", direction, f"cuMemcpy{direction}Async", us(4), size=size, stream=stream, **{"async": True})
-    ran("copy", call_id, asked, took, stream, size=size, direction=direction)
+    ran("copy", call_id, issued_at, took, stream, size=size, direction=direction)
 
 
 def wait(stream="0x0"):

@@ -1,6 +1,6 @@
-"""Writes the traces test/golden/gpu_kernels*.jsonl: of a program that decodes, whose GPU's work is measured.
+"""Writes the traces test/golden/gpu_kernels*.jsonl: of a program that decodes, with its GPU's work measured.
 usage: gpu_kernels.py   Each token is a launch of a graph, a kernel that runs beside it in another stream, a kernel and a
-copy back. A kernel that no call asked for runs first. The traces are small, and always the same."""
+copy back. A kernel that no call issued runs first. The traces are small, and always the same."""
 import json
 import pathlib
 
@@ -27,7 +27,7 @@ class Trace:
                            clocks={"realtime_ns": 1795000000000000001, "monotonic_ns": 5000000000,
                                    "boottime_ns": 6000000000}, libraries=[], features=[]),
                       line(type="process", op="start", ts=1000, pid=70, ppid=1, comm="decode", cmdline="./decode")]
-        self.late = []  # what the GPU did is told in bunches
+        self.late = []  # what the GPU did is reported in bunches
         self.calls = self.operations = 0
 
     def call(self, ts, us, type_, op, name, **fields):
@@ -48,7 +48,7 @@ class Trace:
     def ran(self, ts, us, queue, kernel, grid, **fields):
         return self.did("kernel", ts, us, queue, kernel=kernel, grid=[grid, 1, 1], block=[256, 1, 1], shared=0, **fields)
 
-    def tell(self):
+    def report(self):
         self.lines += self.late
         self.late = []
 
@@ -98,15 +98,15 @@ class Trace:
         for number in range(TOKENS):
             ts = self.token(ts, number)
             if number % 5 == 4:
-                self.tell()
+                self.report()
         self.call(59000000, 40.0, "memory", "free", "cuMemFree", ptr="0x7f2a40000000", kind="device")
-        self.tell()
+        self.report()
         self.lines.append(line(type="process", op="exit", ts=59900000, pid=70, ppid=1, comm="decode", exit_code=0))
-        asked = self.operations - 1
+        calls = self.operations - 1
         self.lines.append(line(type="end", ts=60000000, lines=len(self.lines) + 1, duration_ns=60000000, calls=self.calls,
                                unfinished_calls=0, losses={}, accounts={"entered": 2 * self.calls, "emitted": 2 * self.calls,
                                                                   "dropped": 0, "received": 2 * self.calls},
-                               gpu_operations={"operations": self.operations, "joined": asked, "calls": asked, "answered": asked,
+                               gpu_operations={"operations": self.operations, "joined": calls, "calls": calls, "answered": calls,
                                           "invalid": 0, "unjoined": {"no_call": 1}, "clock_error_ns": 180},
                                command_status=0, reason="command ended"))
         return "\n".join(self.lines) + "\n"

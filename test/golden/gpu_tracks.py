@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes a trace of a program that keeps a GPU busy, as cudabpf records it with --gpu: two threads, three queues, copies
-and fills, 5,000 kernels, and a graph of 20 nodes that is launched 50 times. What the GPU did is told in bunches, long
+and fills, 5,000 kernels, and a graph of 20 nodes that is launched 50 times. What the GPU did is reported in bunches, long
 after the calls, and the last of it when the process is gone.
 
 usage: gpu_tracks.py [--steps N] [--whole-graphs] > TRACE
@@ -23,7 +23,7 @@ KERNELS = [  # name, grid, block, shared, ns
     ("void layer_norm<float>(float const*, float const*, float*, int)", [512, 1, 1], [128, 1, 1], 2048, 5100),
     ("void add_bias<float>(float*, float const*, int)", [2048, 1, 1], [256, 1, 1], 0, 2600),
 ]
-BUNCH = 100_000_000  # ns from one telling of what GPUs did to the next
+BUNCH = 100_000_000  # ns from one report of what GPUs did to the next
 DELAY = 2500  # from a call's beginning until an idle GPU begins
 
 
@@ -34,8 +34,8 @@ class Program:
         self.lines = []  # (when it is written, line)
         self.now = {MAIN: 1_000_000, LOADER: 1_000_000}
         self.free = {}  # by queue: when the GPU is done with it
-        self.calls = self.operations = self.asked = 0
-        self.told = []  # operations that are not told yet: (end, line)
+        self.calls = self.operations = self.issued = 0
+        self.pending = []  # operations that are not reported yet: (end, line)
 
     def call(self, tid, took, **fields):
         self.calls += 1
@@ -61,7 +61,7 @@ class Program:
         line.update(queue=queue, **{field: fields.pop(field) for field in ("kernel", "grid", "block", "shared") if field in fields},
                     device=0, **fields)
         self.free[queue] = max(self.free.get(queue, 0), begin + took)
-        self.told.append((begin + took, line))
+        self.pending.append((begin + took, line))
         self.operations += 1
         return begin + took
 
@@ -70,7 +70,7 @@ class Program:
         sizes = {"kernel": name, "grid": grid, "block": block, "shared": shared}
         call = self.call(tid, self.random.randrange(2200, 3400), type="kernel", op="launch", name="cuLaunchKernel",
                          stream=stream, **{"async": True}, **sizes, handle=f"0x55d0c8b0{KERNELS.index(kernel):04x}", device=0)
-        self.asked += 1
+        self.issued += 1
         return self.work("kernel", call, took, **sizes)
 
     def copy(self, tid, direction, size, stream=None, waits=False):
@@ -78,7 +78,7 @@ class Program:
         took = 2000 + size * 10**9 // (50 << 30)
         call = self.call(tid, 2600, type="transfer", op=direction, name=f"cuMemcpy{direction}{'' if waits else 'Async'}", size=size, **where,
                          **({} if waits else {"async": True}), device=0)
-        self.asked += 1
+        self.issued += 1
         end = self.work("copy", call, took, direction=direction)
         if waits:
             self.wait_in(call, tid, end)
@@ -93,13 +93,13 @@ class Program:
 
     def fill(self, tid, size, stream):
         call = self.call(tid, 2100, type="memory", op="set", name="cuMemsetD8Async", size=size, stream=stream, **{"async": True}, device=0)
-        self.asked += 1
+        self.issued += 1
         self.work("set", call, 1500 + size // 1000)
 
     def launch_graph(self, tid, stream):
         call = self.call(tid, 6100, type="graph", op="launch", name="cuGraphLaunch", stream=stream, **{"async": True},
                          device=0, graph=1, nodes=20, kernels=18)
-        self.asked += 1
+        self.issued += 1
         if self.whole_graphs:
             self.work("graph", call, 18 * 4000 + 2 * 3000)
             return
@@ -111,10 +111,10 @@ class Program:
                 self.work("kernel", call, took, kernel=name, grid=grid, block=block, shared=shared, node=node)
         self.operations -= 19  # counted as one
 
-    def tell(self, at):
-        """Tells what is done by then: queue by queue, as CUPTI's buffers come, not in order."""
-        done = [line for end, line in self.told if end <= at]
-        self.told = [(end, line) for end, line in self.told if end > at]
+    def report(self, at):
+        """Reports what is done by then: queue by queue, as CUPTI's buffers come, not in order."""
+        done = [line for end, line in self.pending if end <= at]
+        self.pending = [(end, line) for end, line in self.pending if end > at]
         done.sort(key=lambda line: (-line["queue"], line["ts"]))
         for i in range(0, len(done) - 1, 50):
             done[i], done[i + 1] = done[i + 1], done[i]
@@ -173,15 +173,15 @@ def main():
         program.step()
     last = max(max(program.now.values()), max(program.free.values()))
     for at in range(BUNCH, last, BUNCH):
-        program.tell(at)
-    # One that nobody asked for, and one that was told too late.
+        program.report(at)
+    # One that no call issued, and one that was reported too late.
     for i, why in enumerate(("no_call", "late")):
         line = {"type": "gpu", "op": "kernel", "ts": last + 1000 + 9000 * i, "duration_us": 5.0, "pid": PID, "unjoined": why,
                 "stream": "0x0", "queue": 7, "kernel": KERNELS[3][0], "grid": [1, 1, 1], "block": [32, 1, 1], "shared": 0, "device": 0}
-        program.told.append((line["ts"] + 5000, line))
+        program.pending.append((line["ts"] + 5000, line))
     end = last + 200_000
     program.lines.append((end, {"type": "process", "op": "exit", "ts": end, "pid": PID, "ppid": 1, "comm": "train", "exit_code": 0}))
-    program.tell(end)
+    program.report(end)
     program.number_calls()
     program.lines.sort(key=lambda entry: entry[0])
     lines = [line for _, line in program.lines]
@@ -194,8 +194,8 @@ def main():
               "clocks": {"realtime_ns": 1795000000000000001, "monotonic_ns": 5000000000, "boottime_ns": 6000000000},
               "libraries": [], "features": []}
     trailer = {"type": "end", "ts": finish, "lines": len(lines) + 2, "duration_ns": finish, "calls": program.calls, "unfinished": 0,
-               "losses": {}, "gpu_operations": {"operations": program.operations + 2, "joined": program.operations, "calls": program.asked,
-                                           "answered": program.asked, "unjoined": {"no_call": 1, "late": 1}, "ambiguous": 0,
+               "losses": {}, "gpu_operations": {"operations": program.operations + 2, "joined": program.operations, "calls": program.issued,
+                                           "answered": program.issued, "unjoined": {"no_call": 1, "late": 1}, "ambiguous": 0,
                                            "invalid": 0, "clock_error_ns": 240},
                "command_status": 0, "reason": "command ended"}
     for line in (header, *lines, trailer):

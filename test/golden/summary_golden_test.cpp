@@ -51,7 +51,7 @@ TEST_CASE("A run without calls says so, and why") {
   CHECK(render_summary(end, Terminal{}) == NOTHING + "  No libcuda was found or loaded.\n");
   end.libraries = 1;
   end.written = TraceWritten{"t.jsonl", 1, 2, 100, 0, true};
-  // There is nothing to ask of such a trace.
+  // There is no question that such a trace answers.
   CHECK(render_summary(end, Terminal{}) ==
         NOTHING +
             "  No traced process called a traced function of libcuda.\n"

@@ -1,5 +1,5 @@
 // Checks one of everything that a trace can hold, byte for byte; and the questions that the
-// documentation asks of a trace, with real jq.
+// documentation answers from a trace, with real jq.
 #include <catch2/catch_test_macros.hpp>
 #include <limits>
 

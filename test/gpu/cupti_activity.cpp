@@ -3,7 +3,7 @@
 // names it. When the program ends, it prints one line on stderr: how many records there were.
 // With CUPTI_ACTIVITY_KERNELS in the environment there are no records but of kernels, copies and
 // fills; with CUPTI_ACTIVITY_FILE, it writes these there instead of throwing them away: what, when
-// the call that asked began (with records of calls), stream, beginning, end, shape or bytes, name.
+// the issuing call began (with records of calls), stream, beginning, end, shape or bytes, name.
 #include <cupti.h>
 
 #include <atomic>
@@ -19,13 +19,13 @@ constexpr std::size_t BUFFER = 8 << 20, ALIGNMENT = 8;
 std::atomic<unsigned long> records, dropped;
 std::FILE* file;
 std::mutex writing;
-std::map<std::uint32_t, unsigned long> asked;  // when the call with this number began
+std::map<std::uint32_t, unsigned long> call_begins;  // by the call's number
 
 void write(const CUpti_Activity& record) {
   const std::lock_guard lock(writing);
   if (record.kind == CUPTI_ACTIVITY_KIND_DRIVER) {
     const auto& call = reinterpret_cast<const CUpti_ActivityAPI&>(record);
-    asked[call.correlationId] = call.start;
+    call_begins[call.correlationId] = call.start;
   } else if (record.kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
     const auto& kernel = reinterpret_cast<const CUpti_ActivityKernel9&>(record);
     std::fprintf(file, "kernel\t%u\t%u\t%lu\t%lu\t%d,%d,%d\t%s\n", kernel.correlationId,
@@ -64,7 +64,8 @@ void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t*
 void finish() {
   cuptiActivityFlushAll(1);
   if (file) {
-    for (const auto& [number, began] : asked) std::fprintf(file, "call\t%u\t%lu\n", number, began);
+    for (const auto& [number, began] : call_begins)
+      std::fprintf(file, "call\t%u\t%lu\n", number, began);
     std::fclose(file);
   }
   std::fprintf(stderr, "cupti_activity: records=%lu dropped=%lu\n", records.load(), dropped.load());
@@ -83,7 +84,7 @@ extern "C" int InitializeInjection() {
       continue;
     if (cuptiActivityEnable(kind) != CUPTI_SUCCESS) {
       if (file) {
-        for (const auto& [number, began] : asked)
+        for (const auto& [number, began] : call_begins)
           std::fprintf(file, "call\t%u\t%lu\n", number, began);
         std::fclose(file);
       }

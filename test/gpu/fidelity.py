@@ -8,7 +8,7 @@ import subprocess
 LAUNCH = ("kernel", "grid", "block", "shared", "stream")
 COPY = ("op", "size", "stream")
 MAKES_CURRENT = "cuCtxSetCurrent"  # of the calls that reveal a thread's device, the one that the runtime makes
-NOT_TOLD = {"cuGetExportTable": "CUPTI has no callback for it"}
+NOT_REPORTED = {"cuGetExportTable": "CUPTI has no callback for it"}
 
 
 def read_truth(prefix):
@@ -44,9 +44,9 @@ def operations(content, conditional):
 
 
 class Comparison:
-    """Of one process. `causes` counts what only one side has, and why; `wrong` lists what nothing explains.
+    """The comparison of one process. `causes` counts what only one side has, and why; `wrong` lists what nothing explains.
 
-    `contents`: what graphs hold, by number. `untraced`: functions that cudabpf was told not to trace. `partial`: cudabpf
+    `contents`: what graphs hold, by number. `untraced`: functions that cudabpf was not to trace. `partial`: cudabpf
     began later, or ended earlier."""
 
     def __init__(self, header, calls, truth, contents, untraced=(), partial=False):
@@ -54,7 +54,7 @@ class Comparison:
         for call in calls:
             call["at"] = call["ts"] + zero
             call["end"] = call["at"] + round(call.get("duration_us", 0) * 1000)
-        # Of libraries above the driver, CUPTI tells nothing.
+        # CUPTI reports nothing of libraries above the driver.
         self.calls = sorted((call for call in calls if "library" not in call), key=lambda call: call["at"])
         self.seen = [line for line in truth if "name" in line and "failed" not in line]
         self.ran = [line for line in truth if "launched" in line]
@@ -105,8 +105,8 @@ class Comparison:
         kept = []
         for call in self.calls:
             name = symbol(call)
-            if name in NOT_TOLD:
-                self.causes[f"{name}: {NOT_TOLD[name]}"] += 1
+            if name in NOT_REPORTED:
+                self.causes[f"{name}: {NOT_REPORTED[name]}"] += 1
             elif "entry_lost" in call:
                 self.causes[f"{name}: begun before cudabpf was attached"] += 1
             elif call["end"] < first:
@@ -114,7 +114,7 @@ class Comparison:
             elif call["at"] > last:
                 self.causes[f"{name}: after CUPTI's last callback"] += 1
             elif "parent" in call:
-                self.causes[f"{name}: called by the driver inside another, which CUPTI does not tell"] += 1
+                self.causes[f"{name}: called by the driver inside another, which CUPTI does not report"] += 1
             else:
                 kept.append(call)
         self.calls = kept
@@ -182,7 +182,7 @@ class Comparison:
                 surely, perhaps = operations(content, False), operations(content, True)
                 left, missing = ran[number] - surely, surely - ran[number]
                 if self.copies_changed and {work[0] for work in left | missing} == {"copy"} and left.total() == missing.total():
-                    self.causes["launches of a graph whose copy was changed: CUPTI goes on to tell the size that it had"] += 1
+                    self.causes["launches of a graph whose copy was changed: CUPTI goes on to report the size that it had"] += 1
                 elif missing or left.keys() - perhaps.keys():
                     self.wrong.append(f"graph launch {call['id']}: cudabpf {dict(missing)}, CUPTI {dict(left)}")
                 self.compared["graph launches"] += 1
@@ -210,5 +210,5 @@ def compare(lines, truth, untraced=(), partial=False):
 
 
 def summary(comparison):
-    told = ", ".join(f"{count:,} {what}" for what, count in comparison.compared.items() if count)
-    return re.sub(r"^$", "nothing", told)
+    text = ", ".join(f"{count:,} {what}" for what, count in comparison.compared.items() if count)
+    return re.sub(r"^$", "nothing", text)

@@ -1,4 +1,4 @@
-"""What samples of a GPU say of a load whose times are known, and what taking them costs."""
+"""What samples of a GPU say of a load with known times, and what taking them costs."""
 import json
 import os
 import subprocess
@@ -25,7 +25,7 @@ class Costs:
             pass  # it has ended meanwhile
 
     def share(self, name):
-        """Of a CPU, from the first look at that thread to the last; None: it was not seen."""
+        """A thread's share of a CPU, from the first look at it to the last; None: it was not seen."""
         if name not in self.seen:
             return None
         (begin, before), (end, after) = self.began[name], self.seen[name]

@@ -15,7 +15,7 @@ NAME = "t.jsonl.zst"
 
 
 def summary_in(server):
-    """What the report that is served tells; None: there is none"""
+    """The summary in the report that is served; None: there is none"""
     status, _, page = server.ask(f"/report/{NAME}", timeout=120)
     return figures_in(page)["summary"]["summary"] if status == 200 else None
 
@@ -29,8 +29,8 @@ def watch(server, capture):
             now = one["state"], one["summary"]["calls"]
             seen += [now] if now not in seen[-1:] else []
         if seen and time.monotonic() > next_report:
-            told = summary_in(server)
-            reports += [told["calls"]] if told else []
+            summary = summary_in(server)
+            reports += [summary["calls"]] if summary else []
             next_report = time.monotonic() + 3
         time.sleep(0.2)
     return seen, reports
@@ -51,7 +51,7 @@ def check_capture(machine, check, program):
         server.end()
     running = [calls for state, calls in seen if state == "running"]
     print(f"        while it ran: {running} calls in the list, {reports} in reports")
-    check("serve: while it runs, the list tells more and more calls", len(running) > 1 and running == sorted(set(running)), seen)
+    check("serve: while it runs, the list has more and more calls", len(running) > 1 and running == sorted(set(running)), seen)
     check("serve: while it runs, reports have more and more calls", len(set(reports)) > 1 and reports == sorted(reports), reports)
     answered = json.loads(subprocess.run([machine.cudabpf, "summary", "--json", path], check=True, stdout=subprocess.PIPE).stdout)["summary"]
     check("serve: in the end the list is right", last["summary"]["calls"] == answered["calls"], last)

@@ -1,4 +1,4 @@
-"""Who had the GPU, as --switches tells, against processes of which it is known when they used it."""
+"""Which processes had the GPU, according to --switches, against processes of which it is known when they used it."""
 import contextlib
 import json
 import os
@@ -91,8 +91,8 @@ class Switches:
         self.check("alone: it has the GPU", by_pid.get(pid, 0) >= 0.95 * known > 0, (by_pid, known))
         self.check("alone: the page says so", "who had the GPU" in done.stderr and f"{pid} launch_storm" in done.stderr, done.stderr)
         answer = subprocess.run([self.cudabpf, "summary", "--json", self.path], check=True, stdout=subprocess.PIPE)
-        told = json.loads(answer.stdout)["summary"]["gpus"][0]["residence"]
-        self.check("alone: the summary, too", told["processes"][0]["pid"] == pid and told["processes"][0].get("comm") == "launch_storm", told)
+        shares = json.loads(answer.stdout)["summary"]["gpus"][0]["residence"]
+        self.check("alone: the summary, too", shares["processes"][0]["pid"] == pid and shares["processes"][0].get("comm") == "launch_storm", shares)
 
     def test_shared(self):
         """Two share it, one of them another user's; a third only holds a context."""
@@ -117,13 +117,13 @@ class Switches:
         self.check("shared: nearly all of the time is known", unknown < 0.05 * all_of_it > 0, (unknown, all_of_it))
         self.check("shared: both have it, for a fifth at least", min(of_two) > 0.2 * known, by_pid)
         # A switch takes some 80 us, and programs that wait after a few hundred launches are switched thousands of times a second.
-        print(f"        nobody had it for {known - sum(of_two):.0f} ms")
+        print(f"        no process had it for {known - sum(of_two):.0f} ms")
         self.check("shared: they have it for most of the time", sum(of_two) > 0.6 * known, by_pid)
-        self.check("shared: who only holds a context has it never", third.pid not in by_pid, by_pid)
+        self.check("shared: a process that only holds a context never has it", third.pid not in by_pid, by_pid)
         self.check("shared: the user's process is named", None not in by_pid and len(by_pid) == 2, (by_pid, other.pid))
         after, unknown, _ = self.residence(lines, gone - shift)
         print(f"        after they have ended: {after}, unknown {unknown:.0f} ms")
-        self.check("shared: who has ended has it no more", not after, after)
+        self.check("shared: a process that has ended has it no more", not after, after)
         own = [line for line in lines if line.get("pid") == tracer.pid]
         self.check("shared: cudabpf's own ioctls are not in the trace", not own, own[:3])
 
@@ -157,7 +157,7 @@ class Switches:
             by_pid, unknown, all_of_it = self.residence(lines, begin - shift, end - shift, device)
             print(f"        GPU {device}: of {all_of_it:.0f} ms {unknown:.1f} unknown; {by_pid}")
             known = all_of_it - unknown
-            self.check(f"two GPUs: who uses {device} has it, and nobody else", set(by_pid) == {program.pid}, by_pid)
+            self.check(f"two GPUs: only the process that uses {device} has it", set(by_pid) == {program.pid}, by_pid)
             self.check(f"two GPUs: it has {device} all the time", by_pid.get(program.pid, 0) >= 0.95 * known > 0.5 * all_of_it,
                        (by_pid, unknown, all_of_it))
         return None
@@ -174,7 +174,7 @@ class Switches:
     def test_sudo(self):
         """As a user runs it by sudo: it gives up root before it reads."""
         if not shutil.which("sudo") or subprocess.run([*self.user, "sudo", "-n", "true"], check=False, stderr=subprocess.DEVNULL).returncode:
-            return self.skipped("sudo: --switches", "nobody may use sudo here")
+            return self.skipped("sudo: --switches", "the user nobody may not use sudo here")
         path = f"{self.folder}/sudo.jsonl"
         done = subprocess.run([*self.user, "sudo", "-n", self.cudabpf, "run", "-q", "--switches", "-o", path, "--",
                                f"{self.folder}/launch_storm", "--launches", "200000"], check=False, stderr=subprocess.PIPE, text=True)

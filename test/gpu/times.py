@@ -13,15 +13,15 @@ import time
 import toolkit
 import turns
 
-WORKS = ("kernel", "copy", "set", "graph")
+OPERATIONS = ("kernel", "copy", "set", "graph")
 
 
 def operations_of(lines):
-    return [line for line in lines if line["type"] == "gpu" and line["op"] in WORKS]
+    return [line for line in lines if line["type"] == "gpu" and line["op"] in OPERATIONS]
 
 
 def joined_wrongly(lines):
-    """Works whose call does not fit them: kernels are told from their like by their shared memory, copies by their size."""
+    """Operations that do not fit their call: kernels are distinguished from their like by their shared memory, copies by their size."""
     calls = {line["id"]: line for line in lines if "id" in line}
     wrong = []
     for work in operations_of(lines):
@@ -72,7 +72,7 @@ class Times:
                    end["accounts"]["entered"] == end["accounts"]["received"], end)
         return lines
 
-    def told(self, command, flags):
+    def recorded(self, command, flags):
         """-> what the program wrote to stdout, and the lines of its trace"""
         done = subprocess.run([self.machine.cudabpf, "run", "-q", "-o", self.machine.path, *flags, "--", *command], check=True,
                               stdout=subprocess.PIPE, text=True)
@@ -90,14 +90,14 @@ class Times:
         return lines
 
     def second_run(self, command, **variables):
-        """What CUPTI alone tells of a run of its own: (what, shape or bytes, name, ns) in the order in which they were asked for."""
+        """What CUPTI alone reports of a run of its own: (what, shape or bytes, name, ns) in the order in which they were issued."""
         path = f"{self.machine.folder}/activity"
         subprocess.run(command, check=True, env=dict(os.environ, CUDA_INJECTION64_PATH=self.activity, CUPTI_ACTIVITY_FILE=path, **variables),
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        return self.told_by_cupti(path)
+        return self.cupti_operations(path)
 
     @staticmethod
-    def told_by_cupti(path):
+    def cupti_operations(path):
         with open(path, encoding="utf-8") as file:
             rows = [line.rstrip("\n").split("\t") for line in file]
         began = {int(row[1]): int(row[2]) for row in rows if row[0] == "call"}
@@ -106,7 +106,7 @@ class Times:
         return operations, early
 
     def like_cupti(self, name, command, flags):
-        """The same operations in the same order, and as long, as CUPTI tells with records of calls."""
+        """The same operations in the same order, and as long, as CUPTI reports with records of calls."""
         lines = self.exact(f"{name}, {' '.join(flags)}", command, flags)
         operations, _ = self.second_run(command)
         ours = sorted(operations_of(lines), key=lambda line: (line["call"], line.get("node", 0), line["ts"]))
@@ -119,13 +119,13 @@ class Times:
             return
         mine, other = (statistics.median(values) for values in ([line["duration_us"] * 1000 for line in ours],
                                                                 [end - start for _, _, start, end, _, _ in operations]))
-        self.check(f"{name}: a work takes {mine:.0f} ns in the median, by CUPTI's second run {other:.0f}", abs(mine - other) <= 0.1 * other + 64)
+        self.check(f"{name}: one takes {mine:.0f} ns in the median, by CUPTI's second run {other:.0f}", abs(mine - other) <= 0.1 * other + 64)
 
     def clock(self, program, flags):
         """A kernel's beginning and end lie where the host has them, to 2 us."""
         name = f"gpu_clock {' '.join(flags)}"
-        told, lines = self.told([program], flags)
-        rounds = [tuple(map(int, line.split("\t"))) for line in told.splitlines()]
+        output, lines = self.recorded([program], flags)
+        rounds = [tuple(map(int, line.split("\t"))) for line in output.splitlines()]
         zero = lines[0]["clocks"]["monotonic_ns"]
         kernels = sorted((line for line in operations_of(lines) if line["op"] == "kernel"), key=lambda line: line["ts"])
         self.check(f"{name}: {len(kernels)} kernels", len(kernels) == len(rounds), len(rounds))
@@ -142,8 +142,8 @@ class Times:
 
     def known_times(self, program, flags):
         """Busy and idle times that a program makes for certain."""
-        told, lines = self.told([program], flags)
-        known, operations = json.loads(told), operations_of(lines)
+        output, lines = self.recorded([program], flags)
+        known, operations = json.loads(output), operations_of(lines)
         (busy, window), wanted = course_of(operations), known["busy_us"]
         total = sum(work["duration_us"] for work in operations)
         self.check(f"spins {' '.join(flags)}: busy for {busy:.0f} us, which takes {wanted}", abs(busy - wanted) < 0.02 * wanted)
@@ -160,9 +160,9 @@ class Times:
         count = len(ours) * 7 // 10  # of the last operations; what comes before is loading and the prompt
         theirs = sorted(({"ts": start, "duration_us": (end - start) / 1000} for _, _, start, end, _, _ in
                          self.second_run(command, CUPTI_ACTIVITY_KERNELS="1")[0]), key=lambda work: work["ts"])
-        told = subprocess.run([self.machine.cudabpf, "gaps", "--json", "--from", f"{ours[-count]['ts'] / 1e9:.9f}", self.machine.path],
+        done = subprocess.run([self.machine.cudabpf, "gaps", "--json", "--from", f"{ours[-count]['ts'] / 1e9:.9f}", self.machine.path],
                               check=True, stdout=subprocess.PIPE, text=True)
-        gpu, = json.loads(told.stdout)["measured"]["gpus"]
+        gpu, = json.loads(done.stdout)["measured"]["gpus"]
         said = 100 * gpu["idle_us"] / gpu["window_us"]
         (mine, window), (busy, other_window) = (course_of(operations[-count:]) for operations in (ours, theirs))
         idle, alone = 100 * (1 - mine / window), 100 * (1 - busy / other_window)
@@ -188,28 +188,28 @@ class Times:
             shares[ours].append(statistics.median(100 * (1 - part.busy / part.window) for part in parts))
             operations[ours].append(sum(part.operations for part in parts) / sum(part.window for part in parts) * 1000)
             busy[ours].append(sum(part.busy for part in parts) / sum(part.operations for part in parts))
-        mine, alone = (statistics.mean(shares[whose]) for whose in (True, False))
+        mine, alone = (statistics.mean(shares[by_cudabpf]) for by_cudabpf in (True, False))
         error = math.sqrt(sum(statistics.variance(idle) / len(idle) for idle in shares.values()))
         self.check(f"GPT-2 side by side: gaps has the GPU idle for {mine:.2f} %, CUPTI alone for {alone:.2f} %, standard error {error:.2f} points",
                    abs(mine - alone) <= max(1, 3 * error), shares)
-        for whose, name in ((True, "cudabpf"), (False, "CUPTI alone")):
-            print(f"        {name}, by process: idle for {listed(shares[whose])} %; operations a millisecond: {listed(operations[whose])}; "
-                  f"us of each: {listed(busy[whose])}")
-        each, other = (statistics.mean(busy[whose]) for whose in (True, False))
-        self.check(f"GPT-2 side by side: a work keeps the GPU busy for {each:.3f} us, by CUPTI alone {other:.3f}", abs(each - other) <= 0.02 * other, busy)
+        for by_cudabpf, name in ((True, "cudabpf"), (False, "CUPTI alone")):
+            print(f"        {name}, by process: idle for {listed(shares[by_cudabpf])} %; operations a millisecond: {listed(operations[by_cudabpf])}; "
+                  f"us of each: {listed(busy[by_cudabpf])}")
+        each, other = (statistics.mean(busy[by_cudabpf]) for by_cudabpf in (True, False))
+        self.check(f"GPT-2 side by side: one keeps the GPU busy for {each:.3f} us, by CUPTI alone {other:.3f}", abs(each - other) <= 0.02 * other, busy)
 
     def parts_of_trace(self, path, times):
         """What gaps says of parts of it."""
         with open(path, encoding="utf-8") as file:
             zero = json.loads(file.readline())["clocks"]["realtime_ns"]
         for begin, end in times:
-            told = subprocess.run([self.machine.cudabpf, "gaps", "--json", "--from", f"{(begin - zero) / 1e9:.9f}", "--to",
+            done = subprocess.run([self.machine.cudabpf, "gaps", "--json", "--from", f"{(begin - zero) / 1e9:.9f}", "--to",
                                    f"{(end - zero) / 1e9:.9f}", path], check=True, stdout=subprocess.PIPE, text=True)
-            gpu, = json.loads(told.stdout)["measured"]["gpus"]
+            gpu, = json.loads(done.stdout)["measured"]["gpus"]
             yield Part(gpu["operations"], gpu["busy_us"], gpu["window_us"])
 
     def parts_by_cupti(self, path, times):
-        operations = [{"ts": start, "duration_us": (end - start) / 1000} for _, _, start, end, _, _ in self.told_by_cupti(path)[0]]
+        operations = [{"ts": start, "duration_us": (end - start) / 1000} for _, _, start, end, _, _ in self.cupti_operations(path)[0]]
         for begin, end in times:
             inside = [work for work in operations if begin <= work["ts"] < end]
             yield Part(len(inside), *course_of(inside))
@@ -254,10 +254,10 @@ class Times:
         command = [sys.executable, script, "profiler"]
         alone = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
         for flags in (["--gpu"], ["--inside", "--gpu"]):
-            told, lines = self.told(command, flags)
+            output, lines = self.recorded(command, flags)
             counts = lines[-1]["gpu_operations"]
             name = f"torch.profiler {' '.join(flags)}"
-            self.check(f"{name}: its output is the program's own", told == alone, (told, alone))
+            self.check(f"{name}: its output is the program's own", output == alone, (output, alone))
             self.check(f"{name}: {counts['joined']} of {counts['calls']} calls have their operations, the others are said not to be reported",
                        counts["joined"] == counts["answered"] > 0 and
                        counts["calls"] == counts["answered"] + counts["unjoined"]["not_reported"], counts)

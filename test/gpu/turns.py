@@ -1,4 +1,4 @@
-"""What recording adds, told by turns so short that the machine's speed is the same in all, because whole runs differ by more
+"""What recording adds, measured by turns so short that the machine's speed is the same in all, because whole runs differ by more
 than recording costs: of one program that is recorded and not, or of several programs of which one runs at a time."""
 import contextlib
 import math
@@ -30,8 +30,8 @@ class Turn:
 
 def take_rounds(turns, output, margin=0.3):
     """Gives each turn the rounds that the program printed meanwhile, less those at its edges."""
-    told = [[float(word) for word in line.split("\t")[1:]] for line in output if line.endswith("\n")]
-    rounds = [(began, ended, figure) for (began, _), (ended, figure) in zip(told, told[1:])]
+    printed = [[float(word) for word in line.split("\t")[1:]] for line in output if line.endswith("\n")]
+    rounds = [(began, ended, figure) for (began, _), (ended, figure) in zip(printed, printed[1:])]
     for turn in turns:
         turn.take(rounds, margin)
 
@@ -47,7 +47,7 @@ def spent_in(turns, rate):
     return [unit_of(rate)[1] / figure if rate else figure for figure in figures]
 
 
-def rooms_below(pid):
+def memories_below(pid):
     """The memory that this cudabpf shares with the processes that it records, as open files."""
     found = []
     for fd in os.listdir(f"/proc/{pid}/fd"):
@@ -58,10 +58,10 @@ def rooms_below(pid):
     return found
 
 
-def switch(rooms, recording):
+def switch(memories, recording):
     """By the word `on` (include/cudabpf/inside.h: struct ci_shared, enum ci_on)."""
-    for room in rooms:
-        os.pwrite(room, struct.pack("I", 2 if recording else 0), 4)
+    for memory in memories:
+        os.pwrite(memory, struct.pack("I", 2 if recording else 0), 4)
 
 
 def recorded_and_not(command, folder, seconds, turn):
@@ -74,12 +74,12 @@ def recorded_and_not(command, folder, seconds, turn):
                     if tracer.poll() is not None:
                         sys.exit(f"bench-gpu: {' '.join(command)}: status {tracer.returncode}")
                     time.sleep(0.1)
-                rooms, turns = rooms_below(tracer.pid), []
+                memories, turns = memories_below(tracer.pid), []
                 for number in range(int(seconds / turn) | 1):
-                    switch(rooms, number % 2)
+                    switch(memories, number % 2)
                     turns.append(Turn("recorded" if number % 2 else "not", lambda _: time.sleep(turn), tracer.pid))
-                for room in rooms:
-                    os.close(room)
+                for memory in memories:
+                    os.close(memory)
             finally:
                 subprocess.run(["pkill", "-TERM", "-P", str(tracer.pid)], check=False)
         output.seek(0)
@@ -118,7 +118,7 @@ class Runner:
         os.kill(pid, signal.SIGSTOP)
 
     def interrupt(self):
-        """As by Ctrl-C, so that whoever records writes the rest."""
+        """As by Ctrl-C, so that the recorder writes the rest."""
         with contextlib.suppress(ProcessLookupError):
             pid = self.pid()
             os.kill(pid, signal.SIGINT)
@@ -136,7 +136,7 @@ class Runner:
 
 
 def side_by_side(commands, folder, cycles, turn, patience=180):
-    """Programs that are all there at once, of which one runs at a time, in an order that is another each time: who comes first would
+    """Programs that are all there at once, of which one runs at a time, in an order that is another each time: the first one would
     have the other's tracer beside it. `commands`: a list of (name, command, environment), of which some have the same name
     -> {name: [turns of each]}"""
     runners = []
@@ -144,7 +144,7 @@ def side_by_side(commands, folder, cycles, turn, patience=180):
         for command in commands:
             runners.append(Runner(*command, folder))
         give_up = time.monotonic() + patience
-        while not all([runner.is_ready() for runner in runners]):  # asks each of them
+        while not all([runner.is_ready() for runner in runners]):  # polls each of them
             if time.monotonic() > give_up:
                 sys.exit(f"not all programs had begun after {patience} s")
             time.sleep(0.05)

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-int ask_driver(const char* device, unsigned long command, void* argument) {
+int call_driver(const char* device, unsigned long command, void* argument) {
   int fd = open(device, O_RDWR);
   int result = ioctl(fd, command, argument) < 0 ? -errno : 0;
   struct pollfd polled = {.fd = fd, .events = POLLIN};

@@ -86,8 +86,8 @@ cpu_call:
   ret
   .size cpu_call, .-cpu_call
 
-/* Behind the beginning of the function. What follows stands for the rest of it: it puts back what
- * a function has to put back, and spoils everything else. */
+/* Behind the beginning of the function. What follows takes the place of the rest of it: it puts
+ * back what a function has to put back, and spoils everything else. */
   .globl cpu_behind
   .type cpu_behind, @function
 cpu_behind:

@@ -14,18 +14,18 @@ using namespace cudabpf;
 
 namespace {
 
-using AskDriver = int(const char* device, unsigned long command, void* argument);
+using CallDriver = int(const char* device, unsigned long command, void* argument);
 
-AskDriver* asking() {
-  void* library = dlopen(ASKING, RTLD_NOW);
+CallDriver* driver_caller() {
+  void* library = dlopen(CALLING_DRIVER, RTLD_NOW);
   REQUIRE(library);
-  auto* ask = reinterpret_cast<AskDriver*>(dlsym(library, "ask_driver"));
-  REQUIRE(ask);
-  calling_watches_imports(reinterpret_cast<const void*>(ask));
-  return ask;
+  auto* call_driver = reinterpret_cast<CallDriver*>(dlsym(library, "call_driver"));
+  REQUIRE(call_driver);
+  calling_watches_imports(reinterpret_cast<const void*>(call_driver));
+  return call_driver;
 }
 
-// /dev/null stands for a device of the driver; it knows no ioctl.
+// /dev/null takes the place of a device of the driver; it knows no ioctl.
 abi::ci_driver driver_on_null() {
   struct stat status {};
   REQUIRE(stat("/dev/null", &status) == 0);
@@ -57,14 +57,14 @@ abi::cb_driver beginning_of(const Record& record) {
 
 TEST_CASE("Each operation on a device of the driver is recorded, and others are not") {
   TracedProcess process(driver_on_null());
-  AskDriver* ask = asking();
+  CallDriver* call_driver = driver_caller();
   std::uint64_t parameters[3] = {1, 2, 3};
   Control control{
       0xc1d00001,         0x5c000002, 0xa06c0101, 0, reinterpret_cast<std::uint64_t>(parameters),
       sizeof(parameters), 0};
-  CHECK(ask("/dev/zero", CONTROL, &control) == -ENOTTY);
+  CHECK(call_driver("/dev/zero", CONTROL, &control) == -ENOTTY);
   CHECK(process.read_all().empty());
-  CHECK(ask("/dev/null", CONTROL, &control) == -ENOTTY);
+  CHECK(call_driver("/dev/null", CONTROL, &control) == -ENOTTY);
   auto records = process.read_all();
   const std::uint16_t OPERATIONS[] = {abi::CB_OPEN, abi::CB_IOCTL, abi::CB_POLL, abi::CB_MMAP,
                                       abi::CB_CLOSE};
@@ -84,30 +84,30 @@ TEST_CASE("Each operation on a device of the driver is recorded, and others are 
 
 TEST_CASE("Structs that cannot be read, or say nonsense of themselves, are faults") {
   TracedProcess process(driver_on_null());
-  AskDriver* ask = asking();
-  auto asked = [&](unsigned long command, void* argument) {
-    ask("/dev/null", command, argument);
+  CallDriver* call_driver = driver_caller();
+  auto recorded = [&](unsigned long command, void* argument) {
+    call_driver("/dev/null", command, argument);
     return beginning_of(process.read_all()[2]);
   };
-  CHECK(asked(CONTROL, nullptr).head.flags == abi::CB_READ_FAULT);
+  CHECK(recorded(CONTROL, nullptr).head.flags == abi::CB_READ_FAULT);
   Control control{};
   control.parameters = 8;
   control.size = 0xffffffff;
-  CHECK(asked(CONTROL, &control).head.flags == abi::CB_READ_FAULT);
+  CHECK(recorded(CONTROL, &control).head.flags == abi::CB_READ_FAULT);
   // Through another ioctl, which names the struct and its size.
   struct {
     std::uint32_t number, size;
     std::uint64_t at;
   } through{0x2a, sizeof(control), reinterpret_cast<std::uint64_t>(&control)};
   control.parameters = 0;
-  auto operation = asked(INDIRECT, &through);
+  auto operation = recorded(INDIRECT, &through);
   CHECK(operation.head.flags == abi::CB_INDIRECT);
   CHECK(operation.inner == 0x2a);
   CHECK(operation.head.struct_size == sizeof(control));
   through.size = 0xffffffff;
-  CHECK(asked(INDIRECT, &through).head.struct_size == 0);
+  CHECK(recorded(INDIRECT, &through).head.struct_size == 0);
   through.size = sizeof(control);
   through.at = 8;
-  CHECK(asked(INDIRECT, &through).head.flags == (abi::CB_INDIRECT | abi::CB_READ_FAULT));
-  CHECK(asked(INDIRECT, reinterpret_cast<void*>(8)).head.flags == abi::CB_READ_FAULT);
+  CHECK(recorded(INDIRECT, &through).head.flags == (abi::CB_INDIRECT | abi::CB_READ_FAULT));
+  CHECK(recorded(INDIRECT, reinterpret_cast<void*>(8)).head.flags == abi::CB_READ_FAULT);
 }

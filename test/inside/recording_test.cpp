@@ -149,7 +149,7 @@ TEST_CASE("What a call writes is recorded if it succeeds") {
   auto records = records_of(plan, {address_of(&wide), address_of(&narrow)});
   CHECK(records[1].words == Words{wide, 0xddeeff00});
   CHECK(records_of(plan, {address_of(&wide), address_of(&narrow)}, false, 1)[1].words.empty());
-  // A null pointer asks for nothing.
+  // A null pointer requests nothing.
   CHECK(records_of(plan, {0, address_of(&narrow)})[1].words == Words{0, 0xddeeff00});
 }
 
@@ -265,7 +265,7 @@ bool forbid_reading() {
 
 }  // namespace
 
-TEST_CASE("The kernel is asked once what a thread's stack is, however deep calls come from") {
+TEST_CASE("A thread's stack is looked up in the kernel once, however deep calls come from") {
   constexpr std::size_t PAGES = 64;  // the lowest cannot be read
   auto* stack = static_cast<char*>(
       mmap(nullptr, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

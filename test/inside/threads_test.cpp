@@ -120,7 +120,7 @@ class OpenListener {
 
 // Loads the library as libcuda does: from a library, which this program is not.
 void load() {
-  void* library = dlopen(ASKING, RTLD_NOW);
+  void* library = dlopen(CALLING_DRIVER, RTLD_NOW);
   REQUIRE(library);
   auto load_injection = reinterpret_cast<int (*)(int (*)())>(dlsym(library, "load_injection"));
   REQUIRE(load_injection);

@@ -1,4 +1,4 @@
-"""Every family of calls: each line holds exactly what the driver was told and returned."""
+"""Every family of calls: each line holds exactly what the driver was given and returned."""
 import harness
 from expected import add_demangled, check_calls
 

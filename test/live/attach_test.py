@@ -32,7 +32,7 @@ class Live(harness.LiveTest):
         program = self.start_calls(f"{BEGIN}; read; {script}", fake)
         before = self.counts_now(program.pid)
         tracer = self.attach(*(arguments or ["--pid", program.pid]))
-        program.tell()
+        program.send_line()
         self.assertEqual(program.wait(), 0, program.stderr())
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
         return self.read(), self.difference(before, self.counts_now(program.pid))
@@ -66,7 +66,7 @@ class Live(harness.LiveTest):
         before = {t.pid: self.counts_now(t.pid) for t in targets}
         tracer = self.attach("--name", "cuda_target")
         for program in [other, *targets]:
-            program.tell()
+            program.send_line()
         for program in [other, *targets]:
             self.assertEqual(program.wait(), 0)
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
@@ -86,17 +86,17 @@ class Live(harness.LiveTest):
         self.assertEqual(dict(trace.counts(child)), self.counts_now(child))
 
     def test_child_that_has_ended(self):
-        """A child whose parent has not asked for its status yet will not be seen to end, and is not waited for."""
+        """A child whose parent has not waited for its status yet will not be seen to end, and is not waited for."""
         script = "setup; print ready; read; sync"
         target = self.start(["bash", "-c", f"sleep 60 & exec {WORKLOADS}/fake_calls --library {LIBRARY} '{script}'"],
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.assertEqual(target.process.stdout.readline(), b"ready\n", target.stderr())
         with open(f"/proc/{target.pid}/task/{target.pid}/children", encoding="utf-8") as file:
             child, = file.read().split()
-        os.kill(int(child), signal.SIGKILL)  # bash, had it seen one end, would have taken its status
+        os.kill(int(child), signal.SIGKILL)  # bash would have taken the status of one that it had seen end
         wait_for(lambda: harness.ended(child), "ended")
         tracer = self.attach("--pid", target.pid)
-        target.tell()
+        target.send_line()
         self.assertEqual(target.wait(), 0, target.stderr())
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
         trace = self.read()
@@ -148,7 +148,7 @@ class Live(harness.LiveTest):
         """Attached while the program is inside a call: only its return is seen, and the entries of calls inside it."""
         program = self.start_calls(f"{BEGIN}; read; sync; set8 a 1 1", {"HANG": "cuMemsetD8_v2@1",
                                                                         "LATENCY": "cuStreamSynchronize=1500000000"})
-        program.tell()
+        program.send_line()
         wait_for(lambda: self.counts_now(program.pid).get("cuStreamSynchronize"), "inside the call")
         tracer = self.attach("--pid", program.pid)
         wait_for(lambda: self.counts_now(program.pid).get("cuMemsetD8_v2"), "inside the next call")
@@ -175,7 +175,7 @@ class Live(harness.LiveTest):
     def test_target_killed(self):
         program = self.start_calls(f"{BEGIN}; read; loop 1000000 {{ sync }}")
         tracer = self.attach("--pid", program.pid)
-        program.tell()
+        program.send_line()
         wait_for(lambda: self.counts_now(program.pid).get("cuStreamSynchronize", 0) > 1000, "calling")
         program.signal(signal.SIGKILL)
         program.wait()
@@ -197,7 +197,7 @@ class Live(harness.LiveTest):
         tracer = self.start_cudabpf("-o", self.path, "--profile", "full", "--library", LIBRARY)
         bystander = self.start(["sh", "-c", "for i in 1 2 3; do true; done; sleep 0.2"])
         new = self.start([f"{WORKLOADS}/fake_calls", "--library", LIBRARY, "setup; malloc a 1; fork { free a }; wait"])
-        running.tell()
+        running.send_line()
         for program in (running, bystander, new):
             self.assertEqual(program.wait(), 0)
         tracer.signal(signal.SIGINT)
@@ -229,7 +229,7 @@ class Live(harness.LiveTest):
         paths = [f"{self.folder}/{i}.jsonl" for i in range(2)]
         tracers = [self.start_cudabpf("attach", "-p", program.pid, "--profile", "full", "-o", path, output=path)
                    for path in paths]
-        program.tell()
+        program.send_line()
         self.assertEqual(program.wait(), 0)
         for tracer, path in zip(tracers, paths):
             self.assertEqual(tracer.wait(), 0)

@@ -19,7 +19,7 @@ def mappings(pid):
 class Live(harness.LiveTest):
     def setUp(self):
         super().setUp()
-        # Of its own: the kernel may still be removing an earlier test's probes from the others' library.
+        # A library of its own: the kernel may still be removing an earlier test's probes from the others' library.
         self.library = shutil.copy(LIBRARY, self.folder)
 
     def first_byte(self, pid):
@@ -40,7 +40,7 @@ class Live(harness.LiveTest):
 
     def finish(self, *programs):
         for program in programs:
-            program.tell()
+            program.send_line()
         for program in programs:
             self.assertEqual(program.wait(), 0, program.stderr())
 
@@ -69,7 +69,7 @@ class Live(harness.LiveTest):
         tracer = self.attach("--pid", target.pid, "--no-follow")
         probed = self.first_byte(target.pid), self.first_byte(bystander.pid)
         for program in (target, bystander):
-            program.tell()
+            program.send_line()
         wait_for(lambda: self.records()[bystander.pid].counts.get("cuLaunchKernel") == 100, "launched")
         left = mappings(bystander.pid)
         self.finish(target, bystander)
@@ -81,7 +81,7 @@ class Live(harness.LiveTest):
         self.assertNotIn("[uprobes]", left)
 
     def test_no_follow_run(self):
-        """A command's own probes are there before its first call, and nobody else's are."""
+        """A command's own probes are there before its first call, and no other process's are."""
         bystander = self.start_calls(f"loop 100 {{ {LAUNCH} }}")
         before = self.first_byte(bystander.pid)
         script = f"{BEGIN}; {LAUNCH}; print running; read; thread {{ {LAUNCH} }}; thread {{ {LAUNCH} }}"
@@ -115,7 +115,7 @@ class Live(harness.LiveTest):
         bystander = self.start_calls(f"loop 100 {{ {LAUNCH} }}; read")
         tracer = self.attach("--pid", target.pid)
         during = self.first_byte(bystander.pid)
-        bystander.tell()
+        bystander.send_line()
         wait_for(lambda: self.records()[bystander.pid].counts.get("cuLaunchKernel") == 100, "launched")
         left = mappings(bystander.pid)
         self.finish(bystander, target)
@@ -180,7 +180,7 @@ class Live(harness.LiveTest):
         launching = self.start_calls(f"loop 3000 {{ {LAUNCH} }}; read")
         tracer = self.start_cudabpf("-o", self.path, "--library", self.library)
         for program in (unloading, launching):
-            program.tell()
+            program.send_line()
         for program, symbol, count in ((unloading, "cuModuleUnload", 300), (launching, "cuLaunchKernel", 3000)):
             wait_for(lambda p=program, s=symbol, c=count: self.records()[p.pid].counts.get(s) == c, "done")
         self.finish(unloading, launching)

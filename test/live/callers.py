@@ -50,7 +50,7 @@ class CalledTest(harness.LiveTest):
         return self.call(self.by_user("sudo", "-n", self.program_for_all(), *arguments, user=user), env, **options)
 
     def with_capabilities(self, *names):
-        """The program with file capabilities, which whoever starts it gets."""
+        """The program with file capabilities, which every user who starts it gets."""
         for tool in ("setcap", "setpriv"):
             if not shutil.which(tool):
                 self.skipTest(f"{tool} is not installed")

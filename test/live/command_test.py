@@ -97,12 +97,12 @@ class Live(callers.CalledTest):
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options, **harness.AS_USER)
             traced = self.run_command(harness.PYTHON, "-c", INHERITED, **options)
         self.assertEqual(traced.returncode, 0, traced.stderr)
-        told, wanted = json.loads(traced.stdout), json.loads(plain.stdout)
+        found, wanted = json.loads(traced.stdout), json.loads(plain.stdout)
         if harness.INSIDE:  # by which libcuda, and then the library, find their way
-            self.assertEqual(told["environment"].pop("CUDA_INJECTION64_PATH"), harness.INSIDE_LIBRARY)
-            del told["environment"]["CUDABPF_LISTENER"]
+            self.assertEqual(found["environment"].pop("CUDA_INJECTION64_PATH"), harness.INSIDE_LIBRARY)
+            del found["environment"]["CUDABPF_LISTENER"]
         for key, value in wanted.items():
-            self.assertEqual(told[key], value, key)
+            self.assertEqual(found[key], value, key)
 
     def test_inherited_signals(self):
         """Which signals are blocked and ignored, including SIGPIPE, which cudabpf ignores for itself."""
@@ -145,12 +145,12 @@ class Live(callers.CalledTest):
         os.symlink(shutil.which("python3", path="/usr/bin:/bin") or sys.executable, python)
         done = self.sudo("run", "-q", "--library", LIBRARY, "--", "python-of-the-venv", "-S", "-c", INHERITED, env=env)
         self.assertEqual(done.returncode, 0, done.stderr)
-        told = json.loads(done.stdout)
-        self.assertEqual(told["ids"][:2], [[NOBODY.pw_uid] * 3, [NOBODY.pw_gid] * 3])
-        self.assertNotIn(0, told["ids"][2])
+        found = json.loads(done.stdout)
+        self.assertEqual(found["ids"][:2], [[NOBODY.pw_uid] * 3, [NOBODY.pw_gid] * 3])
+        self.assertNotIn(0, found["ids"][2])
         for name in ("VIRTUAL_ENV", "PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "PYTHONPATH", "HOME",
                      "FAKE_CUDA_COUNTS"):
-            self.assertEqual(told["environment"].get(name), env[name], name)
+            self.assertEqual(found["environment"].get(name), env[name], name)
         traces = os.listdir(f"{self.folder}/traces")
         self.assertEqual(len(traces), 1)
         for path in (f"{self.folder}/traces", f"{self.folder}/traces/{traces[0]}"):

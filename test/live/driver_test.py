@@ -53,28 +53,28 @@ os.close(other)
 class Live(harness.LiveTest):
     program = f"{BUILD}/test/live/cudabpf"  # CUDABPF_DEVICES names its driver's devices
 
-    def asked(self, *flags):
+    def trace_requests(self, *flags):
         env = dict(self.environment(), CUDABPF_DEVICES=DEVICES)
         done = self.run_cudabpf("run", "-q", "-o", self.path, "--kernel", *flags, "--", os.path.realpath(sys.executable),
                                 "-c", ASK, env=env)
         self.assertEqual(done.returncode, 0, done.stderr)
         trace = self.read()
         self.check_accounts(trace)
-        asked = [line for line in trace.lines if line["type"] == "kernel"]
-        self.assertEqual(trace.end["driver_calls"], len(asked))
-        return trace, asked
+        requests = [line for line in trace.lines if line["type"] == "kernel"]
+        self.assertEqual(trace.end["driver_calls"], len(requests))
+        return trace, requests
 
     def test_operations(self):
         """Every operation on the devices, decoded, and none on others."""
-        trace, asked = self.asked()
+        trace, requests = self.trace_requests()
         self.check_law(trace)
         # The interpreter's own start opens neither device; what it does with its standard input does not count.
-        first = next(i for i, line in enumerate(asked) if line["op"] == "ioctl" and line["name"].startswith("NV_ESC"))
-        opens = [line for line in asked[:first] if line["op"] == "open"]
+        first = next(i for i, line in enumerate(requests) if line["op"] == "ioctl" and line["name"].startswith("NV_ESC"))
+        opens = [line for line in requests[:first] if line["op"] == "open"]
         self.assertEqual([line["device_file"] for line in opens[-2:]], ["nvidiactl", "nvidia-uvm"])
-        ioctls = [line for line in asked[first:] if line["op"] == "ioctl"]
-        told = [(line["name"], line.get("control"), line["device_file"], line.get("error")) for line in ioctls]
-        self.assertEqual(told, [
+        ioctls = [line for line in requests[first:] if line["op"] == "ioctl"]
+        reported = [(line["name"], line.get("control"), line["device_file"], line.get("error")) for line in ioctls]
+        self.assertEqual(reported, [
             ("NV_ESC_RM_CONTROL", "NVA06C_CTRL_CMD_GPFIFO_SCHEDULE", "nvidiactl", "ENOTTY"),
             ("0xee", None, "nvidiactl", "ENOTTY"),
             ("NV_ESC_RM_CONTROL", "NVA06C_CTRL_CMD_GPFIFO_SCHEDULE", "nvidiactl", "ENOTTY"),
@@ -86,18 +86,18 @@ class Live(harness.LiveTest):
         self.assertEqual(trace.end["read_faults"], 1)
         self.assertEqual((ioctls[4]["base"], ioctls[4]["size"]), ("0x7f0000000000", 4096))
         self.assertNotEqual(ioctls[5]["tid"], ioctls[5]["pid"])
-        self.assertFalse([line for line in asked if "call" in line or "status" in line])
-        others = [(line["op"], line.get("size"), line["ret"]) for line in asked[first:] if line["op"] != "ioctl"]
+        self.assertFalse([line for line in requests if "call" in line or "status" in line])
+        others = [(line["op"], line.get("size"), line["ret"]) for line in requests[first:] if line["op"] != "ioctl"]
         self.assertIn(("mmap", 8192, 0), others)
         self.assertIn(("poll", None, 1), others)
         self.assertIn(("close", None, 0), others)
-        self.assertTrue(all(line["duration_us"] > 0 for line in asked))
+        self.assertTrue(all(line["duration_us"] > 0 for line in requests))
 
-    def check_told(self, trace, told_of):
+    def check_record(self, trace, records):
         """Each operation in the simulated driver's record has one line, inside the same call, and there is no other."""
         names = {kind: newest_names(table) for kind, table in NAMES.items()}
         calls = {call["id"]: call for call in trace.calls}
-        wanted, told = collections.Counter(), collections.Counter()
+        wanted, reported = collections.Counter(), collections.Counter()
         for path in glob.glob(f"{self.record_folder}/ioctls.*.jsonl"):
             with open(path, encoding="utf-8") as file:
                 for line in map(json.loads, file):
@@ -112,7 +112,7 @@ class Live(harness.LiveTest):
                     result = line["result"] if line["op"] in ("ioctl", "poll") or line["result"] < 0 else 0
                     wanted[(line["tid"], line["device"], line["op"], name, names["control"].get(line.get("control")),
                             names["class"].get(line.get("class")), result, symbol)] += 1
-        pids = {record.pid for record in told_of}
+        pids = {record.pid for record in records}
         for line in trace.lines:
             if line["type"] != "kernel" or line["op"] == "launch" or line["pid"] not in pids:
                 continue
@@ -122,11 +122,11 @@ class Live(harness.LiveTest):
                 self.assertLessEqual(call["ts"], line["ts"])
                 self.assertLessEqual(line["ts"] + line["duration_us"] * 1000, call["ts"] + call["duration_us"] * 1000 + 1)
             made = line.get("class") if line["name"] != "NV_ESC_RM_FREE" else None  # there, it is an object made before
-            told[(line["tid"], line["device_file"], line["op"], line["name"], line.get("control"), made, line["ret"],
+            reported[(line["tid"], line["device_file"], line["op"], line["name"], line.get("control"), made, line["ret"],
                   call and harness.symbol_of(call))] += 1
         # What the program opens for itself (its output) is not the driver's device.
-        self.assertEqual(wanted - told, collections.Counter())
-        self.assertEqual({key for key in told - wanted if key[2] == "ioctl" or key[7]}, set())
+        self.assertEqual(wanted - reported, collections.Counter())
+        self.assertEqual({key for key in reported - wanted if key[2] == "ioctl" or key[7]}, set())
         return wanted
 
     def test_inference(self):
@@ -138,7 +138,7 @@ class Live(harness.LiveTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         trace = self.read()
         self.check_whole(trace)
-        wanted = self.check_told(trace, self.records().values())
+        wanted = self.check_record(trace, self.records().values())
         self.assertGreater(sum(wanted.values()), 200)
         made = collections.Counter(line["call"] for line in trace.lines if line["type"] == "kernel" and
                                    line["op"] == "ioctl" and "call" in line)
@@ -158,10 +158,10 @@ class Live(harness.LiveTest):
         self.assertEqual([line for line in self.read().lines if line["type"] == "kernel"], [])
 
     def test_machine(self):
-        """All processes that ask the driver, each announced; the others are not in the trace."""
-        told = f"{self.folder}/told.tsv"
+        """All processes that make requests to the driver, each announced; the others are not in the trace."""
+        nvml_record = f"{self.folder}/nvml.tsv"
         env = dict(self.environment(), CUDABPF_DEVICES="1:9=nvidiactl", LD_LIBRARY_PATH=self.simulated_nvml(),
-                   FAKE_NVML_ASKS="/dev/urandom", FAKE_NVML_RECORD=told)
+                   FAKE_NVML_ASKS="/dev/urandom", FAKE_NVML_RECORD=nvml_record)
         tracer = self.start_cudabpf("--kernel", "-o", self.path, env=env)
         thread = self.start([os.path.realpath(sys.executable), "-c", ASK])
         self.assertEqual(thread.wait(), 0, thread.stderr())
@@ -170,11 +170,11 @@ class Live(harness.LiveTest):
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
         trace = self.read()
         self.check_law(trace)
-        asked = [line for line in trace.lines if line["type"] == "kernel" and line["pid"] == thread.pid]
-        self.assertEqual([line["op"] for line in asked], ["open", "ioctl", "close"])
+        requests = [line for line in trace.lines if line["type"] == "kernel" and line["pid"] == thread.pid]
+        self.assertEqual([line["op"] for line in requests], ["open", "ioctl", "close"])
         self.assertEqual([p["op"] for p in trace.processes if p["pid"] == thread.pid], ["start", "exit"])
-        # cudabpf itself asks the driver, too, for samples of the GPUs.
-        self.assertGreater(os.path.getsize(told), 0)
+        # cudabpf itself makes requests to the driver, too, for samples of the GPUs.
+        self.assertGreater(os.path.getsize(nvml_record), 0)
         self.assertFalse([line for line in trace.lines if line.get("pid") == tracer.pid])
 
     def test_gpu_errors_of_the_log(self):
@@ -218,11 +218,11 @@ class Live(harness.LiveTest):
         lost = trace.end["losses"].get("ring_full_driver", 0)
         self.assertGreater(lost, 0)
         self.assertEqual(sum(line["count"] for line in trace.lost if line["reason"] == "ring_full_driver"), lost)
-        asked = [line for line in trace.lines if line["type"] == "kernel" and line["op"] == "ioctl"]
+        requests = [line for line in trace.lines if line["type"] == "kernel" and line["op"] == "ioctl"]
         # An ioctl whose beginning was lost has one record less: its end is not waited for.
-        self.assertLess(len(asked), 20000)
-        self.assertGreaterEqual(len(asked) + lost, 20000)
-        for line in asked:
+        self.assertLess(len(requests), 20000)
+        self.assertGreaterEqual(len(requests) + lost, 20000)
+        for line in requests:
             self.assertTrue("ret" in line or "return_lost" in line or "unfinished" in line, line)
 
 

@@ -57,7 +57,7 @@ class Live(harness.LiveTest):
             wait_for(lambda: self.record().counts["cuLaunchKernel"] == 4000, "finished")
 
     def test_signal_to_all(self):
-        """As timeout(1) and batch systems end a job: the status is that of the command, which ended by it."""
+        """As timeout(1) and batch systems end a job: the status is that of the command, which the signal ended."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
             self.setUp()
             tracer = self.start_cudabpf("run", "-o", self.path, "--library", LIBRARY, "--", *harness.calls("setup; malloc a 4K; print ready; read"),
@@ -72,7 +72,7 @@ class Live(harness.LiveTest):
             self.check_gone()
 
     def test_quit_key(self):
-        """It is for the command, as Ctrl-C is, even if the command has ended of it before cudabpf sees the key."""
+        """It is for the command, as Ctrl-C is, even if it has ended the command before cudabpf sees the key."""
         pid, terminal = self.terminal(CUDABPF, "run", "-o", self.path, "--library", LIBRARY, "--", *STORM)
         wait_for(lambda: any(r.counts.get("cuLaunchKernel") for r in self.records().values()), "calling")
         command, = self.records()
@@ -122,7 +122,7 @@ class Live(harness.LiveTest):
         raise AssertionError(f"cudabpf still runs: {text}")
 
     def test_ctrl_c(self):
-        """Once: it is for the command, and the trace ends with the command, whatever that does with it."""
+        """A single Ctrl-C is for the command, and the trace ends with the command, whatever that does with it."""
         pid, terminal = self.terminal(CUDABPF, "run", "-o", self.path, "--library", LIBRARY, "--", *STORM)
         wait_for(lambda: any(r.counts.get("cuLaunchKernel") for r in self.records().values()), "calling")
         os.write(terminal, b"\x03")
@@ -163,7 +163,7 @@ class Live(harness.LiveTest):
         tracer = self.start_run()
         wait_for(lambda: os.path.getsize(self.path) > 20000, "a longer trace")
         command = self.record().pid
-        os.kill(command, signal.SIGSTOP)  # it makes no calls while it is looked what is left in the kernel
+        os.kill(command, signal.SIGSTOP)  # it makes no calls while the test looks for what is left in the kernel
         tracer.signal(signal.SIGKILL)
         tracer.wait()
         self.check_gone()

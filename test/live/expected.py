@@ -78,11 +78,11 @@ def render(role, value):
 
 
 MAKE_CURRENT = {"cuCtxCreate", "cuCtxSetCurrent", "cuCtxPushCurrent"}
-TELL_DEVICES = MAKE_CURRENT | {"cuDevicePrimaryCtxRetain", "cuCtxPopCurrent", "cuCtxDestroy", "cuCtxDetach", "cuStreamCreate"}
+DEVICE_CALLS = MAKE_CURRENT | {"cuDevicePrimaryCtxRetain", "cuCtxPopCurrent", "cuCtxDestroy", "cuCtxDetach", "cuStreamCreate"}
 
 
 def works_on_one_device(function):
-    """Without naming it."""
+    """Whether it works on one device without naming it."""
     if function.type == "memory":
         return "pool" not in {role for _, role in function.arguments} and (
             function.op == "set" or (function.op == "alloc" and function.attrs.get("kind") in ("device", "async", "managed")))
@@ -94,18 +94,18 @@ def works_on_one_device(function):
 class Expectation:
     """Follows one process's calls in the order in which they returned."""
 
-    def __init__(self, symbols=None, frees_told=True):
-        self.frees_told = frees_told  # every function that frees is traced
+    def __init__(self, symbols=None, frees_traced=True):
+        self.frees_traced = frees_traced  # every function that frees is traced
         names = None if symbols is None else {FUNCTIONS[symbol].name for symbol in symbols if symbol in FUNCTIONS}
-        self.devices_told = names is None or TELL_DEVICES <= names
-        self.captures_told = symbols is None or BY_DEFAULT <= set(symbols)
+        self.devices_known = names is None or DEVICE_CALLS <= names
+        self.captures_known = symbols is None or BY_DEFAULT <= set(symbols)
         self.streams, self.contexts = {}, {}  # the device of each
         self.sizes = {}  # of held memory, by address
         self.lies_on = {}  # the device of each, where a trace can know it
         self.handles = {}  # the device of physical memory
         self.names = {}  # of kernels, by handle
         self.current = set()  # threads that have made a context current
-        self.devices = set()  # whose contexts calls have named
+        self.devices = set()  # devices with contexts that calls have named
 
     def line(self, call):
         """(fields, arguments): each of `arguments` may be in `args` or given by a field."""
@@ -124,7 +124,7 @@ class Expectation:
         self.add_fields(function, call, fields)
         self.add_struct(function, call, fields)
         self.add_device(function, call, fields)
-        if self.captures_told and call.get("captured"):
+        if self.captures_known and call.get("captured"):
             fields["captured"] = True
         if function.type == "transfer":
             self.add_devices_of_ends(function, fields)
@@ -202,7 +202,7 @@ class Expectation:
         current = call.get("device") if call["tid"] in self.current and call.get("device") in self.devices else None
         if function.type == "stream" and function.op == "create" and call["ret"] == 0:
             self.streams[hex(call["outs"][0])] = current
-        if not works_on_one_device(function) or not self.devices_told:
+        if not works_on_one_device(function) or not self.devices_known:
             return
         stream = fields.get("stream", "0x0")
         device = current if int(stream, 16) <= 2 else self.streams.get(stream)
@@ -212,7 +212,7 @@ class Expectation:
             fields.setdefault("device", device)
 
     def device_of(self, address, size):
-        """The device of every byte."""
+        """Adds the device of every byte."""
         address, devices = int(address, 16), set()
         while size > 0:
             start = next((at for at in self.lies_on if 0 <= address - int(at, 16) < self.sizes.get(at, 0)), None)
@@ -323,11 +323,11 @@ class Expectation:
             fields["op"] = "to".join(letters) if all(letters) else "unified"
 
     def follow(self, function, fields):
-        """A free tells what was allocated at its address."""
+        """A free reports the size of what was allocated at its address."""
         if function.op in ("alloc", "map", "register") and "size" in fields and "ptr" in fields:
             self.sizes[fields["ptr"]] = fields["size"]
         elif function.op in ("free", "unmap", "unregister") and fields.get("ptr") in self.sizes:
-            if self.frees_told:
+            if self.frees_traced:
                 fields.setdefault("size", self.sizes[fields["ptr"]])
             del self.sizes[fields["ptr"]]
 
@@ -341,23 +341,23 @@ class Expectation:
 
 
 OF_GRAPHS = ("graph", "nodes", "kernels", "graph_unknown")  # these are checked for every trace
-TOLD_BY = ("size", "ptr", "dst", "src", "stream", "handle", "device", "shared")
+ARGUMENT_FIELDS = ("size", "ptr", "dst", "src", "stream", "handle", "device", "shared")
 
 
-def same(told, value):
-    if isinstance(value, float):  # it was a float: seven digits tell it
-        return struct.pack("f", told) == struct.pack("f", value)
-    return told == value
+def same(reported, value):
+    if isinstance(value, float):  # it was a float: seven digits identify it
+        return struct.pack("f", reported) == struct.pack("f", value)
+    return reported == value
 
 
-def told_by_size(name, line, call):
+def given_by_size(name, line, call):
     """`size` is that many times the argument."""
     rule = FUNCTIONS[call["symbol"]].attrs.get("size", "")
     return "size" in line and re.fullmatch(rf"{name}(\*\d+)?", rule)
 
 
 def brief(wrong):
-    """A name of 4,000 characters tells nobody anything."""
+    """A name of 4,000 characters helps no reader."""
     return [re.sub(r"(\w{60})\w{40,}", r"\1~", text) for text in wrong]
 
 
@@ -365,22 +365,23 @@ def differences(line, call, expectation, pid, clock):
     """What is wrong with a call's line: [] if nothing."""
     fields, arguments = expectation.line(call)
     wrong = []
-    told = {k: v for k, v in line.items() if k not in ("id", "ts", "duration_us", "args", "parent", "text_cut", "inferred", *OF_GRAPHS)}
+    left_out = ("id", "ts", "duration_us", "args", "parent", "text_cut", "inferred", *OF_GRAPHS)
+    reported = {k: v for k, v in line.items() if k not in left_out}
     if call["ret"]:
-        told.pop("captured", None)  # it was not
+        reported.pop("captured", None)  # it was not
     if line.get("inferred") and fields["op"] == "unified":
         fields["op"] = line["op"]
-    if told != {**fields, "pid": pid}:
-        wrong.append(f"fields {told}, not {fields}")
+    if reported != {**fields, "pid": pid}:
+        wrong.append(f"fields {reported}, not {fields}")
     cut = any(len(text) > STRING_LIMIT for text in call.get("strings", []) if text)
     if line.get("text_cut", False) != cut:
         wrong.append("text_cut")
-    in_fields = [line[key] for key in TOLD_BY if key in line] + line.get("grid", []) + line.get("block", [])
+    in_fields = [line[key] for key in ARGUMENT_FIELDS if key in line] + line.get("grid", []) + line.get("block", [])
     for name, value in arguments.items():
         if name in line.get("args", {}):
             if not same(line["args"][name], value):
                 wrong.append(f"args.{name} is {line['args'][name]}, not {value}")
-        elif value not in in_fields and not told_by_size(name, line, call):
+        elif value not in in_fields and not given_by_size(name, line, call):
             wrong.append(f"args.{name} is missing: {value}")
     if set(line.get("args", {})) - set(arguments):
         wrong.append(f"args {line['args']}, of which only {arguments} were given")
@@ -409,9 +410,9 @@ def check_calls(test, trace, symbols=None):
         for line in lines:
             by_thread[line["tid"]][1].append(line)
         wrong, pairs = [], []
-        for of_thread, told in by_thread.values():
-            test.assertEqual([c["symbol"] for c in of_thread], [l.get("symbol", l["name"]) for l in told])
-            pairs += zip(of_thread, told)
+        for of_thread, lines_of_thread in by_thread.values():
+            test.assertEqual([c["symbol"] for c in of_thread], [l.get("symbol", l["name"]) for l in lines_of_thread])
+            pairs += zip(of_thread, lines_of_thread)
         clock = trace.header["clocks"]["monotonic_ns"]
         for call, line in sorted(pairs, key=lambda pair: takes_effect(pair[0])):
             wrong += differences(line, call, expectation, pid, clock)

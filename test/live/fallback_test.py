@@ -123,7 +123,7 @@ class Live(harness.LiveTest):
                 before = self.records()[program.pid].counts
                 tracer = self.start_cudabpf("attach", "-o", self.path, *ONLY, "--pid", program.pid,
                                             *without(*features))
-                program.tell()
+                program.send_line()
                 self.assertEqual(program.wait(), 0, program.stderr())
                 self.assertEqual(tracer.wait(), 0, tracer.stderr())
                 trace = self.read()

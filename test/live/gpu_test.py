@@ -1,4 +1,4 @@
-"""When GPUs worked, by --gpu: against what the simulated CUPTI has told, and the calls that the simulated driver got."""
+"""When GPUs worked, by --gpu: against what the simulated CUPTI reported, and the calls that the simulated driver got."""
 import collections
 import json
 import os
@@ -13,20 +13,20 @@ from harness import AS_USER, BUILD, INSIDE, LIBRARY, PATIENCE, WORKLOADS, calls,
 
 BEGIN = "setup; stream s; stream t; module m; function k m _Z4gemmPfi; function l m _Z4reluPf; malloc a 1M; malloc b 1M"
 SOME = "launch k 3 2 1 32 4 1 64 s; launch-ex l 5 1 1 64 1 1 0 t; launch-cooperative k 2 1 1 8 8 1 16 s"
-# Calls that make a GPU work, but for what the simulated driver does not tell of.
-ASKS = re.compile(r"cuLaunch(CooperativeKernel|Kernel(Ex)?)$|cuGraphLaunch$|cuMemcpy(?!Batch)|cuMemset")
+# Calls that make a GPU work, but for those that the simulated driver does not report to CUPTI.
+ISSUES_WORK = re.compile(r"cuLaunch(CooperativeKernel|Kernel(Ex)?)$|cuGraphLaunch$|cuMemcpy(?!Batch)|cuMemset")
 
 
 class Live(harness.LiveTest):
     def setUp(self):
         super().setUp()
-        self.told = f"{self.folder}/told.jsonl"
+        self.cupti_record = f"{self.folder}/cupti.jsonl"
 
     # --- tracing
 
     def with_cupti(self, fake=None, **cupti):
         """The environment of a program that finds the simulated CUPTI."""
-        settings = {f"FAKE_CUPTI_{name}": str(value) for name, value in {"RECORD": self.told, **cupti}.items()}
+        settings = {f"FAKE_CUPTI_{name}": str(value) for name, value in {"RECORD": self.cupti_record, **cupti}.items()}
         return dict(self.environment(**(fake or {})), CUDABPF_CUPTI=f"{BUILD}/test/fake_cupti/libcupti.so.13", **settings)
 
     def timed(self, command, *flags, env=None, gpu="--gpu", status=0):
@@ -48,9 +48,9 @@ class Live(harness.LiveTest):
     # --- the truth
 
     def handed_out(self):
-        """What the simulated CUPTI has told: a list a thread, in the order in which it asked."""
+        """The operations that the simulated CUPTI reported: a list per thread, in the order in which it issued them."""
         found = collections.defaultdict(list)
-        with open(self.told, encoding="utf-8") as file:
+        with open(self.cupti_record, encoding="utf-8") as file:
             for line in map(json.loads, file):
                 found[line["tid"]].append(line)
         return {tid: sorted(operations, key=lambda work: (work["correlation"], work.get("node", 0))) for tid, operations in found.items()}
@@ -60,9 +60,9 @@ class Live(harness.LiveTest):
         return [line for line in trace.of("gpu") if line["op"] in ("kernel", "copy", "set", "graph")]
 
     @staticmethod
-    def asking(trace, tid):
+    def issuing(trace, tid):
         """A thread's calls that made a GPU work, in order."""
-        return sorted((call for call in trace.calls if call["tid"] == tid and ASKS.match(call["name"]) and call.get("ret") == 0 and
+        return sorted((call for call in trace.calls if call["tid"] == tid and ISSUES_WORK.match(call["name"]) and call.get("ret") == 0 and
                        "captured" not in call and call.get("size") != 0 and "parent" not in call), key=lambda call: call["ts"])
 
     def check_line(self, line, work, trace):
@@ -76,7 +76,7 @@ class Live(harness.LiveTest):
         self.assertEqual(line.get("node", 0), work.get("node", 0))
 
     def check_exact(self, trace):
-        """Every work that was told has a line, with the very call that asked for it, and no call is left."""
+        """Every operation that was reported has a line, with the very call that issued it, and no call is left."""
         if INSIDE:
             self.check_accounts(trace)
         self.assertEqual(trace.end["losses"], {})
@@ -85,13 +85,13 @@ class Live(harness.LiveTest):
             self.assertIn("call", line)
             lines[line["call"]].append(line)
         count = 0
-        for tid, told in self.handed_out().items():
+        for tid, reported in self.handed_out().items():
             by_call = collections.defaultdict(list)
-            for work in told:
+            for work in reported:
                 by_call[work["correlation"]].append(work)
-            asked = self.asking(trace, tid)
-            self.assertEqual(len(asked), len(by_call))
-            for call, operations in zip(asked, by_call.values()):
+            issued = self.issuing(trace, tid)
+            self.assertEqual(len(issued), len(by_call))
+            for call, operations in zip(issued, by_call.values()):
                 count += 1
                 found = sorted(lines.pop(call["id"]), key=lambda line: line.get("node", 0))
                 self.assertEqual(len(found), len(operations))
@@ -130,10 +130,10 @@ class Live(harness.LiveTest):
             set8 a 1 0; instantiate x g; launch k 1 1 1 1 1 1 0 s"""
         trace = self.script_timed(script)
         counts = trace.end["gpu_operations"]
-        # A copy and a fill of nothing were asked for, as far as anybody can tell.
+        # A copy and a fill of nothing were issued, as far as cudabpf can see.
         self.assertEqual((counts["operations"], counts["joined"], counts["calls"], counts["unjoined"]), (6, 6, 8, {"no_work": 2}))
-        asked = self.asking(trace, self.handed_out().popitem()[0])
-        self.assertEqual([line["call"] for line in self.operations(trace)], [call["id"] for call in asked])
+        issued = self.issuing(trace, self.handed_out().popitem()[0])
+        self.assertEqual([line["call"] for line in self.operations(trace)], [call["id"] for call in issued])
 
     def test_threads(self):
         """Threads that launch into one stream at the same time, and into their own."""
@@ -152,7 +152,7 @@ class Live(harness.LiveTest):
         trace = self.script_timed(script)
         self.assertEqual(self.check_exact(trace), 7)
         self.assertEqual(len([line for line in self.operations(trace) if "node" in line]), 12)
-        os.unlink(self.told)
+        os.unlink(self.cupti_record)
         trace = self.script_timed(script, gpu="--gpu=graphs")
         self.assertEqual(self.check_exact(trace), 7)
         self.assertEqual([line["op"] for line in self.operations(trace)].count("graph"), 3)
@@ -165,7 +165,7 @@ class Live(harness.LiveTest):
         command = calls(f"{BEGIN}; {graph} instantiate x g; {'launch-graph x s; ' * 500}")
         program = self.start_cudabpf("run", "-q", "-o", self.path, "--library", LIBRARY, "--gpu", "--", *command,
                                      env=self.with_cupti(WORKER=1, LONGEST=longest))
-        wait_for(lambda: os.path.exists(longest), "told operations")
+        wait_for(lambda: os.path.exists(longest), "reported operations")
         program.signal(signal.SIGSTOP)
         stopped = time.monotonic_ns()
         time.sleep(0.2)
@@ -181,25 +181,25 @@ class Live(harness.LiveTest):
         self.check_exact(self.script_timed(SOME, env=self.with_cupti(CLOCK=5_000_000_000)))
 
     def test_zero_times(self):
-        """A work without times has no line, and the others keep their calls."""
+        """An operation without times has no line, and the others keep their calls."""
         trace = self.script_timed("; ".join([SOME] * 4), env=self.with_cupti(ZERO=5))
-        told, = self.handed_out().values()
-        self.assertEqual(len(told), 12)
-        asked = self.asking(trace, told[0]["tid"])
-        wanted = [call["id"] for call, work in zip(asked, told) if not work["zero"]]
+        reported, = self.handed_out().values()
+        self.assertEqual(len(reported), 12)
+        issued = self.issuing(trace, reported[0]["tid"])
+        wanted = [call["id"] for call, work in zip(issued, reported) if not work["zero"]]
         self.assertEqual([line["call"] for line in self.operations(trace)], wanted)
         counts = trace.end["gpu_operations"]
         self.assertEqual((counts["operations"], counts["invalid"], counts["answered"]), (12, 2, 12))
 
     def test_dropped(self):
-        """What CUPTI has lost: no work gets a wrong call."""
+        """Operations that CUPTI has lost give no other operation a wrong call."""
         trace = self.script_timed("; ".join([SOME] * 4), env=self.with_cupti(DROP=5))
-        told, = self.handed_out().values()
+        reported, = self.handed_out().values()
         counts = trace.end["gpu_operations"]
         self.assertEqual((counts["invalid"], counts["unjoined"]["lost"] + counts["joined"]), (2, 10))
-        asked = self.asking(trace, told[0]["tid"])
-        kept = [call for i, call in enumerate(asked, 1) if i % 5]
-        right = {work["begin_ns"]: call["id"] for call, work in zip(kept, told)}
+        issued = self.issuing(trace, reported[0]["tid"])
+        kept = [call for i, call in enumerate(issued, 1) if i % 5]
+        right = {work["begin_ns"]: call["id"] for call, work in zip(kept, reported)}
         begin = trace.header["clocks"]["monotonic_ns"]
         for line in self.operations(trace):
             if "call" in line:
@@ -229,32 +229,32 @@ class Live(harness.LiveTest):
         self.assertIn("CUDABPF_CUPTI", self.times_line(self.script_timed(SOME, env=env))["why"])
 
     def test_killed(self):
-        """What was told before the end is there, with its calls."""
+        """What was reported before the end is there, with its calls."""
         program = self.start_cudabpf("run", "-q", "-o", self.path, "--library", LIBRARY, "--gpu", "--", f"{WORKLOADS}/fake_storm",
                                      "--library", LIBRARY, "--count", "1000000", "--rate", "5000", env=self.with_cupti())
-        wait_for(self.has_operations, "operations in the trace")  # CUPTI hands them out before the process tells of them
+        wait_for(self.has_operations, "operations in the trace")  # CUPTI hands them out before the process reports them
         pid, = self.records()
         os.kill(pid, signal.SIGKILL)
         self.assertEqual(program.wait(), 128 + signal.SIGKILL, program.stderr())
         trace = self.read()
         counts = trace.end["gpu_operations"]
-        told, = self.handed_out().values()
-        asked = [call["id"] for call in self.asking(trace, told[0]["tid"])]
+        reported, = self.handed_out().values()
+        issued = [call["id"] for call in self.issuing(trace, reported[0]["tid"])]
         found = [line["call"] for line in self.operations(trace)]
         self.assertGreater(len(found), 0)
-        self.assertEqual(found, asked[:len(found)])
+        self.assertEqual(found, issued[:len(found)])
         # The last call may be under way.
         self.assertEqual(counts["calls"], len(found) + counts["unjoined"].get("not_reported", 0))
 
     def test_slow_end(self):
-        """A program that takes its time to end, with libraries that are gone already: nobody calls CUPTI any more."""
+        """A program that takes its time to end, with libraries that are gone already: CUPTI is not called any more."""
         self.assertEqual(self.check_exact(self.script_timed(SOME, env=self.with_cupti(END_TAKES=400))), 3)
 
     def test_cudabpf_killed(self):
-        """The program goes on as if nothing were."""
+        """The program goes on as if nothing had happened."""
         program = self.start_cudabpf("run", "-q", "-o", self.path, "--library", LIBRARY, "--gpu", "--", f"{WORKLOADS}/fake_storm",
                                      "--library", LIBRARY, "--count", "6000", "--rate", "3000", env=self.with_cupti())
-        wait_for(lambda: os.path.exists(self.told), "told operations")
+        wait_for(lambda: os.path.exists(self.cupti_record), "reported operations")
         pid, = self.records()
         program.signal(signal.SIGKILL)
         wait_for(lambda: harness.ended(pid), "a program that has ended")

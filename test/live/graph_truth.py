@@ -6,9 +6,9 @@ from expected import demangle
 LAUNCHES = {"cuGraphLaunch", "cuGraphLaunch_ptsz"}
 
 
-def work(told, name):
+def work(node, name):
     """One node's work, as it can be compared."""
-    return (told["op"], name, tuple(told.get("grid", ())), tuple(told.get("block", ())), told.get("shared"), told.get("size"))
+    return (node["op"], name, tuple(node.get("grid", ())), tuple(node.get("block", ())), node.get("shared"), node.get("size"))
 
 
 def operations_that_ran(call):
@@ -49,7 +49,7 @@ def pairs(lines, calls, clock):
 
 
 def all_pairs(test, trace):
-    """Of all processes: the lines of calls that succeeded, with the driver's record."""
+    """The lines of calls of all processes that succeeded, with the driver's record."""
     clock = trace.header["clocks"]["monotonic_ns"]
     lines = collections.defaultdict(list)
     for line in trace.calls:
@@ -100,13 +100,13 @@ def check_launch(test, line, call, contents):
         test.assertFalse({"graph", "nodes", "kernels"} & set(line), line)
         return
     content = contents[line["graph"]]
-    ran, told = operations_that_ran(call), operations_reported(content)
+    ran, reported = operations_that_ran(call), operations_reported(content)
     if any("handle" in one for one in content["content"]):  # a kernel's name is not known
-        ran, told = without_names(ran), without_names(told)
+        ran, reported = without_names(ran), without_names(reported)
     if "more" in content:
-        test.assertEqual(told - ran, {})
+        test.assertEqual(reported - ran, {})
     else:
-        test.assertEqual(told, ran)
+        test.assertEqual(reported, ran)
     counts = {"nodes": nodes(ran), "kernels": nodes(ran, "kernel")}
     for of in (line, content):
         test.assertEqual({key: of[key] for key in counts}, counts)

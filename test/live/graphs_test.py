@@ -44,7 +44,7 @@ class Live(harness.LiveTest):
     # --- nodes
 
     def test_nodes(self):
-        """Of every kind, by its own function and by that for all."""
+        """Nodes of every kind, by its own function and by that for all."""
         trace = self.graphs(f"""
             graph c; graph-kernel c l {ONE}
             {TWO}; graph-kernel-v1 g k 3 1 1 32 2 1 16; graph-copy g 4096; graph-set g 4 100 1; graph-set g 1 33 7
@@ -140,7 +140,7 @@ class Live(harness.LiveTest):
         self.assertEqual([launch["nodes"] for launch in self.launches(trace)], [3, 3, 3, 3, 4])
 
     def test_second_bodies(self):
-        """Only the first body's handle is recorded: of the others it is not known whose they are."""
+        """Only the first body's handle is recorded: which graphs the others belong to is not known."""
         trace = self.script(f"{BEGIN}; {TWO}; graph-node c g conditional b1 b2; graph-kernel b1 k {ONE}; instantiate x g; "
                             f"launch-graph x; graph-kernel b2 l {ONE}; instantiate y g; launch-graph y; launch-graph x")
         self.check_whole(trace)
@@ -211,7 +211,7 @@ class Live(harness.LiveTest):
         self.assertEqual(len(self.captured(trace)), 9 * 2)
 
     def test_added_to_a_capture(self):
-        """By a handle that no followed call has returned: what is captured is not known any more."""
+        """By a handle that no followed call has returned: it is no longer known what is captured."""
         trace = self.script(f"{BEGIN}; capture s; launch k {ONE} s; captured-graph h s; graph-kernel h l {ONE}; end-capture g s; "
                             f"instantiate x g; launch-graph x; capture s; launch k {ONE} s; end-capture g s; instantiate y g; "
                             "launch-graph y")
@@ -253,7 +253,7 @@ class Live(harness.LiveTest):
         self.assertEqual((self.unknown(trace), self.captured(trace)), ([None] * 2, ["cuLaunchKernel"]))
 
     def test_before(self):
-        """What was made before the trace began is not known; what is made of it neither, but all else."""
+        """What was made before the trace began is not known; nor is what is made of it; all else is."""
         program = self.start(calls(f"{BEGIN}; {TWO}; instantiate x g; graph p; capture s; launch k {ONE} s; print ready; read; "
                                    f"launch k {ONE} s; end-capture c s; launch-graph x; instantiate y g; launch-graph y; "
                                    "instantiate z c; launch-graph z; graph-child p g; instantiate w p; launch-graph w; "
@@ -263,7 +263,7 @@ class Live(harness.LiveTest):
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         program.process.stdout.readline()
         tracer = self.start_cudabpf("attach", "--pid", program.pid, "-o", self.path, "--profile", "full")
-        program.tell()
+        program.send_line()
         self.assertEqual((program.wait(), tracer.wait()), (0, 0), tracer.stderr())
         trace = self.read()
         self.check_law(trace)
@@ -280,11 +280,11 @@ class Live(harness.LiveTest):
         program.process.stdout.readline()
         wait_for(lambda: self.record().counts.get("cuStreamBeginCapture_v2"), "capturing")
         program.signal(signal.SIGSTOP)
-        program.tell()
+        program.send_line()
         program.process.stdout.readline()
         program.signal(signal.SIGCONT)
-        wait_for(lambda: '"type":"lost"' in self.text(), "told of losses: there is room again")
-        program.tell()
+        wait_for(lambda: '"type":"lost"' in self.text(), "losses reported: there is space again")
+        program.send_line()
         self.assertEqual(program.wait(), 0, program.stderr())
         trace = self.read()
         self.check_accounts(trace)

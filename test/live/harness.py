@@ -5,7 +5,7 @@ tests, or without for all.
 
 With CUDABPF_WAY=inside, `run` becomes `run --inside`, by a user without rights, and the trace is compared with what
 the library inside the process can have seen. With CUDABPF_WAY=merged it becomes `run --inside --kernel`, as root: the
-kernel tells of processes and of the driver. inside_tests.txt lists the tests for which that makes sense.
+kernel reports of processes and of the driver. inside_tests.txt lists the tests for which that makes sense.
 """
 import atexit
 import contextlib
@@ -30,13 +30,13 @@ INSIDE = MERGED or os.environ.get("CUDABPF_WAY") == "inside"
 BY_BPF = MERGED or not INSIDE
 BUILD = os.path.abspath(os.environ.get("CUDABPF_BUILD", "build"))
 NOBODY = pwd.getpwnam("nobody")
-# How somebody without rights starts a program: options for subprocess.
+# How a user without rights starts a program: options for subprocess.
 WITHOUT_RIGHTS = {"user": NOBODY.pw_uid, "group": NOBODY.pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
 AS_USER = {} if BY_BPF else WITHOUT_RIGHTS
 
 
 def may_run(path):
-    """Whether the one as whom programs are started can start this one."""
+    """Whether the user as whom programs are started can start this one."""
     return subprocess.run(["test", "-x", path], check=False, cwd="/", **AS_USER).returncode == 0
 
 
@@ -81,7 +81,7 @@ def profile_symbols(profile):
 
 
 def wait_for(condition, what, seconds=PATIENCE):
-    """The condition's value, as soon as it is true."""
+    """Waits until the condition is true, and returns its value."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         value = condition()
@@ -101,7 +101,7 @@ def launches(count, rate):
 
 
 def ended(pid):
-    """Gone, or a zombie."""
+    """The process is gone, or a zombie."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
             return file.read().rpartition(")")[2].split()[0] in "ZX"
@@ -143,7 +143,7 @@ class Program:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"{self.process.args} still runs after {seconds} s:\n{self.stderr()}") from None
 
-    def tell(self, text="\n"):
+    def send_line(self, text="\n"):
         self.process.stdin.write(text.encode())
         self.process.stdin.flush()
 
@@ -185,7 +185,7 @@ class LiveTest(unittest.TestCase):
         return env
 
     def simulated_nvml(self):
-        """A folder with it that anybody may read: root without capabilities is anybody in a user's home."""
+        """A folder with it that every user may read: root without capabilities is like any other user in a user's home."""
         folder = f"{self.folder}/nvml"
         os.makedirs(folder, exist_ok=True)
         shutil.copy(f"{BUILD}/test/fake_nvml/libnvidia-ml.so.1", folder)
@@ -211,7 +211,7 @@ class LiveTest(unittest.TestCase):
                 file.write(bytes(512))
 
     def by_way(self, command):
-        """A command of cudabpf as it is by the way that is tested."""
+        """The command of cudabpf for the way of tracing that is tested."""
         command = list(map(str, command))
         if INSIDE and command[:2] in ([self.program, "run"], [CUDABPF, "run"]) and "--inside" not in command:
             command[2:2] = ["--inside", *(["--kernel"] if MERGED and "--kernel" not in command else [])]
@@ -225,7 +225,7 @@ class LiveTest(unittest.TestCase):
         return program
 
     def start_cudabpf(self, *arguments, output=None, **options):
-        """Returns once it traces, which the header shows."""
+        """Starts cudabpf, and returns once it traces, which the header shows."""
         output = output or self.path
         program = self.start([self.program, *arguments], **options)
 
@@ -236,7 +236,7 @@ class LiveTest(unittest.TestCase):
         return program
 
     def run_cudabpf(self, *arguments, timeout=60, **options):
-        """Runs it to its end."""
+        """Runs cudabpf to its end."""
         options = {"env": self.environment(), "stdin": subprocess.DEVNULL, **AS_USER, **options}
         return subprocess.run(self.by_way([self.program, *arguments]), timeout=timeout, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
@@ -300,12 +300,12 @@ class LiveTest(unittest.TestCase):
         found = self.records()
         for pid, record in found.items():
             counts = {k: v for k, v in record.counts.items() if symbols is None or k in symbols}
-            told = trace.counts(pid)
+            reported = trace.counts(pid)
             if record.inside:
                 self.check_seen(record)
-                for symbol, most in record.doubtful.items():  # nobody knows whether these were seen
-                    told[symbol] -= min(most, max(0, told[symbol] - counts.get(symbol, 0)))
-            self.assertEqual(dict(+told), counts, f"pid {pid}")
+                for symbol, most in record.doubtful.items():  # it is not known whether these were seen
+                    reported[symbol] -= min(most, max(0, reported[symbol] - counts.get(symbol, 0)))
+            self.assertEqual(dict(+reported), counts, f"pid {pid}")
         self.assertEqual({call["pid"] for call in trace.calls} - set(found), set())
 
     def check_seen(self, record):
@@ -328,7 +328,7 @@ class LiveTest(unittest.TestCase):
 def why_skipped():
     """Why no test of this way can run here; nothing if they can. Inside the process it takes only the right machine."""
     if INSIDE:
-        os.umask(0)  # what a test makes as root, its programs have to write to
+        os.umask(0)  # a test's programs have to write to what the test makes as root
     return (machine.why_not_inside() if INSIDE else "") or (machine.why_no_bpf(CUDABPF) if BY_BPF else "")
 
 

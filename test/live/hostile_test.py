@@ -71,7 +71,7 @@ class Live(harness.LiveTest):
         return self.start_cudabpf("attach", "-o", self.path, "--profile", "full", "--pid", str(program.pid), *flags)
 
     def end(self, tracer, program):
-        program.tell()
+        program.send_line()
         self.assertEqual(program.wait(), 0, program.stderr())
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
         trace = self.read()
@@ -97,7 +97,7 @@ class Live(harness.LiveTest):
     # --- the process that reads
 
     def test_reader(self):
-        """The process that reads libraries has no rights and nothing open, and ends with cudabpf, however that ends."""
+        """The process that reads libraries has no rights and nothing open, and ends with cudabpf, however cudabpf ends."""
         tracer = self.start_cudabpf("-o", self.path)
         children = subprocess.run(["ps", "--ppid", str(tracer.pid), "-o", "pid=,comm="], check=True, text=True,
                                   stdout=subprocess.PIPE).stdout.split()
@@ -130,7 +130,7 @@ class Live(harness.LiveTest):
         program = self.start([sys.executable, "-c", MAPPER.replace("file.fileno(), 0", "file.fileno(), 4096"), path],
                              stdin=subprocess.PIPE)
         tracer = self.start_cudabpf("-o", self.path)
-        program.tell()
+        program.send_line()
         wait_for(lambda: self.read(whole=False).libraries, "a library line", 10)
         library = self.read(whole=False).libraries[0]
         self.assertEqual(library["path"], path)
@@ -153,7 +153,7 @@ class Live(harness.LiveTest):
         self.assertEqual([lost["reason"] for lost in trace.lost], ["functions_left_out"])
 
     def test_other_library(self):
-        """Another library under libcuda's name is not probed: it is everybody's file."""
+        """Another library under libcuda's name is not probed: it is every user's file."""
         curl = self.build("lib/libcuda.so.1", self.functions("curl_easy_init", "curl_free"), "-Wl,-soname,libcurl.so.4")
         other = self.build("lib/libcuda.so.2", self.functions("cuInit", "cuVersion"), "-Wl,-soname,libother.so.4")
         program = self.start_caller(curl, "curl_free=1", other, "ready", "read", "cuInit=20")
@@ -188,7 +188,7 @@ class Live(harness.LiveTest):
         path = f"{merged}/libcuda.so.1"
         program = self.start_caller(path, "ready", "read", "cuInit=100", "ready", "read", "cuInit=30")
         tracer = self.start_cudabpf("-o", self.path, "--profile", "full", "--library", path, *flags)
-        program.tell()
+        program.send_line()
         self.is_ready(program)
         inode = os.stat(path).st_ino
         os.chmod(path, 0o700)
@@ -201,7 +201,7 @@ class Live(harness.LiveTest):
         again = self.start_caller(path, "ready", "read", "cuProfilerStop=40")
         time.sleep(0.5)
         for each in (copy, again, program):
-            each.tell()
+            each.send_line()
             self.assertEqual(each.wait(), 0, each.stderr())
         tracer.signal(signal.SIGINT)
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
@@ -210,7 +210,7 @@ class Live(harness.LiveTest):
         return trace, path
 
     def test_copied_up(self):
-        """Telling the copy from the file takes CAP_SYS_ADMIN, which is kept only with --kernel."""
+        """Distinguishing the copy from the file takes CAP_SYS_ADMIN, which is kept only with --kernel."""
         trace, path = self.copied_up("--kernel")
         self.assertEqual(trace.counts(), {"cuInit": 130, "cuCtxSynchronize": 50, "cuProfilerStop": 40})
         self.assertEqual([library["path"] for library in trace.libraries], [path])
@@ -232,16 +232,16 @@ class Live(harness.LiveTest):
         inode = os.stat(path).st_ino
         first = self.start([sys.executable, "-c", MAPPER, path], stdin=subprocess.PIPE)
         tracer = self.start_cudabpf("-o", self.path, "--profile", "full")
-        first.tell()
+        first.send_line()
         wait_for(lambda: self.read(whole=False).libraries, "a library line")
-        first.tell()
+        first.send_line()
         self.assertEqual(first.wait(), 0, first.stderr())
         with open(LIBRARY, "rb") as sound, open(path, "wb") as file:
             file.write(sound.read())
         self.assertEqual(os.stat(path).st_ino, inode)
         program = self.start_caller(path, "ready", "read", "cuInit=20")
         wait_for(lambda: len(self.read(whole=False).libraries) == 2, "another library line")
-        program.tell()
+        program.send_line()
         self.assertEqual(program.wait(), 0, program.stderr())
         tracer.signal(signal.SIGINT)
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
@@ -255,7 +255,7 @@ class Live(harness.LiveTest):
         path = self.copy("lib/libcuda.so.1")
         program = self.start_caller(path, "cuInit=20", "ready", "read")
         tracer = self.start_cudabpf("-o", self.path, "--profile", "full")
-        program.tell()
+        program.send_line()
         self.assertEqual(program.wait(), 0, program.stderr())
         # The same functions elsewhere: their old places are now in the middle of others.
         other = self.build("other/libcuda.so.1",
@@ -288,7 +288,7 @@ class Live(harness.LiveTest):
         program = self.start_ready([sys.executable, "-c", STORM, sys.executable, "6000", path])
         tracer.signal(signal.SIGCONT)
         wait_for(lambda: [line for line in self.read(whole=False).libraries if line["path"] == path], "a library line")
-        program.tell()
+        program.send_line()
         self.assertEqual(program.wait(), 0, program.stderr())
         tracer.signal(signal.SIGINT)
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
@@ -309,7 +309,7 @@ class Live(harness.LiveTest):
         self.assertEqual(done.returncode, 123, done.stderr)
         self.assertIn(f"--pid {tid}: it is a thread of process {program.pid}", done.stderr.decode())
         self.assertIn(f"--pid {program.pid}", done.stderr.decode().splitlines()[-1])
-        program.tell()
+        program.send_line()
         self.assertEqual(program.wait(), 0)
 
     def test_main_thread_ended(self):
@@ -323,7 +323,7 @@ class Live(harness.LiveTest):
         self.assertEqual(trace.end["losses"], {})
 
     def test_debugged(self):
-        """A user who attaches to a process that is being debugged is told so."""
+        """A user who attaches to a process that is being debugged gets a message that says so."""
         path = self.copy("lib/libcuda.so.1")
         program = self.start_caller(path, "ready", "read", "cuInit=20")
         libc = ctypes.CDLL(None, use_errno=True)

@@ -1,4 +1,4 @@
-"""Programs that nobody has started by `cudabpf run`: CUDA_INJECTION64_PATH or LD_PRELOAD bring the library into them,
+"""Programs that were not started by `cudabpf run`: CUDA_INJECTION64_PATH or LD_PRELOAD bring the library into them,
 which starts the cudabpf that records them.
 
 These tests are run only this way (inside_tests.txt).
@@ -66,7 +66,7 @@ class Live(insiders.InsideTest):
         return {**env, **way, **variables}
 
     def finished(self, count=1, pattern="*.jsonl"):
-        """The traces, once there are so many that have ended."""
+        """The traces, once that many of them have ended."""
         def ends():
             paths = sorted(glob.glob(f"{self.traces}/{pattern}"))
             for path in paths:
@@ -76,7 +76,7 @@ class Live(insiders.InsideTest):
             return len(paths) >= count and paths
         paths = wait_for(ends, f"{count} traces that have ended")
         self.assertEqual(len(paths), count, paths)
-        # Whoever has written the end still has to remove the file for messages.
+        # The process that has written the end still has to remove the file for messages.
         wait_for(lambda: not glob.glob(f"{self.traces}/*.log"), "traces without messages")
         return [self.read(path) for path in paths]
 
@@ -125,7 +125,7 @@ class Live(insiders.InsideTest):
             self.assertEqual(file.read().split(), [str(self.record().pid)])
 
     def test_both_ways_at_once(self):
-        """By both variables, and of a program that `run --inside` has started: one trace, each call once."""
+        """Both variables, and a program that `run --inside` has started: one trace, each call once."""
         self.runs(calls(EVERYTHING), self.alone({**INJECTED, **PRELOADED}))
         trace, = self.finished()
         self.check_whole(trace)
@@ -160,7 +160,7 @@ class Live(insiders.InsideTest):
         return wait_for(last_has_ended, "the last part")
 
     def test_children(self):
-        """Those of fork are in the trace of their parent, which ends with the last of them; whoever execs begins another."""
+        """Those of fork are in the trace of their parent, which ends with the last of them; one that execs begins another."""
         child = ["sh", "-c", "exec \"$@\"", "sh", *calls("setup; malloc a 4K; free a")]
         program = f"import os, subprocess, ctypes, sys, time\n" \
                   f"driver = ctypes.CDLL({LIBRARY!r}); assert driver.cuInit(0) == 0\n" \
@@ -254,7 +254,7 @@ class Live(insiders.InsideTest):
         # It waits for signals, but has none blocked or ignored that the program has, other than its own choice.
         self.assertFalse(int(status["SigIgn"], 16) & 1 << signal.SIGTERM - 1)
         self.assertFalse(int(status["SigBlk"], 16) & 1 << signal.SIGUSR1 - 1)
-        program.tell()
+        program.send_line()
         self.assertEqual(program.process.stdout.readline(), b"[]\n")
         self.assertEqual(program.wait(), 0)
         trace, = self.finished()
@@ -268,7 +268,7 @@ class Live(insiders.InsideTest):
         self.check_whole(trace)
 
     def test_not_reaped(self):
-        """The trace ends when the program does, even if its parent has not asked for its status."""
+        """The trace ends when the program does, even if its parent has not waited for its status."""
         program = self.start(calls("setup; sync"), env=self.alone(INJECTED))
         trace, = self.finished()
         self.check_whole(trace)
@@ -373,14 +373,14 @@ class Live(insiders.InsideTest):
         reader = self.reader_of(program.pid)
         os.kill(reader, signal.SIGKILL)
         wait_for(lambda: ended(reader), "its end")
-        program.tell()
+        program.send_line()
         self.assertEqual((program.process.stdout.read(), program.wait()), (b"done\n", 0))
         trace = self.read(path, whole=False)
         self.assertIsNone(trace.end)
         self.assertEqual(len(trace.named(STORM)), 5000)
 
     def test_told_why_not(self):
-        """What keeps a program from being recorded is told in a line, and it runs as ever."""
+        """What keeps a program from being recorded is reported in a line, and it runs as ever."""
         elsewhere = f"{self.folder}/elsewhere"
         os.mkdir(elsewhere)
         os.chmod(elsewhere, 0o755)
@@ -402,7 +402,7 @@ class Live(insiders.InsideTest):
         self.assertEqual(glob.glob(f"{self.traces}/*"), [])
 
     def test_messages_beside_the_trace(self):
-        """The program's standard error is its own: what is found out later stands beside the trace."""
+        """The program's standard error is its own: what is found out later is in a file beside the trace."""
         debugged = calls("print hello; setup; malloc a 4K; free a")
         if not shutil.which("strace"):
             self.skipTest("strace is not installed")

@@ -1,4 +1,4 @@
-"""`run --inside`: a library inside the traced process records its calls, and the process is none the worse for it.
+"""`run --inside`: a library inside the traced process records its calls, and the process is not harmed by it.
 
 These tests are run only this way (inside_tests.txt).
 """
@@ -88,7 +88,7 @@ class Live(insiders.InsideTest):
             self.assertGreater(self.record().counts["cuStreamSynchronize"], 10000)
 
     def test_without_rights(self):
-        """Where eBPF is not allowed, a command is traced this way without being asked, and one line says so."""
+        """Where eBPF is not allowed, a command is traced this way without a request, and one line says so."""
         if os.geteuid() and "CapEff:\t0000000000000000" not in open("/proc/self/status", encoding="utf-8").read():
             self.skipTest("this user has capabilities")
         done = subprocess.run([CUDABPF, "run", "-o", self.path, "--profile", "full", "--", *calls(EVERYTHING)], check=False, cwd=self.folder,
@@ -133,7 +133,7 @@ class Live(insiders.InsideTest):
         self.check_whole(self.same(odd("kept-state")))
 
     def test_top_of_a_stack(self):
-        """What stands above a call's return address is handed on as far as there is memory."""
+        """What lies above a call's return address is handed on as far as there is memory."""
         self.check_whole(self.same(odd("fibers")))
 
     def test_locked_memory(self):
@@ -176,7 +176,7 @@ class Live(insiders.InsideTest):
         wait_for(lambda: self.records()[pid].counts.get("cuLaunchHostFunc"), "in the call")
         done = subprocess.run(["gdb", "-p", str(pid), "-nx", "-batch", "-ex", "bt"], check=False, stdin=subprocess.DEVNULL, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE)
-        tracer.tell()
+        tracer.send_line()
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
         self.check_whole(self.read())
         if re.search("ptrace|not permitted", done.stdout) and "#0" not in done.stdout:
@@ -205,7 +205,7 @@ class Live(insiders.InsideTest):
         with open(LIBRARY, "rb") as file:
             image = bytearray(file.read())
         at = file_offset(image, "cuLaunchKernel")
-        image[at:at + 2] = b"\x0f\x0b"  # ud2, which nothing may stand behind; nobody calls it here
+        image[at:at + 2] = b"\x0f\x0b"  # ud2, which nothing may follow; it is not called here
         other = f"{self.folder}/lib/libcuda.so.1"
         os.mkdir(os.path.dirname(other))
         with open(other, "wb") as file:
@@ -223,7 +223,7 @@ class Live(insiders.InsideTest):
             self.assertRegex(shown, r"(?m)^not traced\n  Not all launches")
 
     def test_other_profiler(self):
-        """Whoever had the place is loaded after us, once, and the trace is whole."""
+        """The library that had the place is loaded after us, once, and the trace is whole."""
         env = dict(self.environment(), CUDA_INJECTION64_PATH=OTHER_INJECTION, OTHER_INJECTION_MARKS=f"{self.folder}/marks")
         done = self.run_cudabpf("run", "-q", "-o", self.path, "--profile", "full", "--", *calls(EVERYTHING), env=env)
         self.assertEqual((done.returncode, done.stderr), (0, b""))
@@ -250,19 +250,19 @@ class Live(insiders.InsideTest):
         return sum(int(re.search(r"(?m)^Rss: +(\d+) kB", mapping)[1]) * 1024 for mapping in mappings if "/memfd:" in mapping.split("\n")[0])
 
     def test_memory_given_back(self):
-        """Rings that were full are memory of nobody once their threads have ended and all is read."""
+        """Rings that were full take no process's memory once their threads have ended and all is read."""
         threads = "thread { loop 30000 { sync }; print wrote; read };" * 8
         tracer = self.start_inside(*calls(f"setup; {threads} wait; print over; read; query"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    env=self.unlogged())
-        told = tracer.process.stdout
+        output = tracer.process.stdout
         for _ in range(8):
-            self.assertEqual(told.readline(), b"wrote\n", tracer.stderr())
+            self.assertEqual(output.readline(), b"wrote\n", tracer.stderr())
         pid, = self.records()
         self.assertGreater(self.shared_memory(pid), 4 * RING)
-        tracer.tell("\n" * 8)
-        self.assertEqual(told.readline(), b"over\n", tracer.stderr())
+        tracer.send_line("\n" * 8)
+        self.assertEqual(output.readline(), b"over\n", tracer.stderr())
         wait_for(lambda: self.shared_memory(pid) < RING, "given back")
-        tracer.tell()
+        tracer.send_line()
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
         self.check_reconciles(self.read(), pid)
 

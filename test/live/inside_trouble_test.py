@@ -1,5 +1,5 @@
 """`run --inside` when something is in its way: cudabpf killed or stopped, uprobes on the same functions, limits, and
-whoever else knocks at its listener.
+other processes that connect to its listener.
 
 These tests are run only this way (inside_tests.txt); as root, eBPF looks on in some of them.
 """
@@ -66,7 +66,7 @@ class Live(insiders.InsideTest):
                                        stdin=subprocess.PIPE, env=self.unlogged())
             pid = self.pid_of_program()
             tracer.signal(signal.SIGSTOP)
-            tracer.tell()
+            tracer.send_line()
             wait_for(lambda pid=pid: ended(pid), "its end")
             tracer.signal(signal.SIGCONT)
             self.assertEqual(tracer.wait(), 0, tracer.stderr())
@@ -81,11 +81,11 @@ class Live(insiders.InsideTest):
             self.setUp()
 
     def test_cudabpf_stopped(self):
-        """Full rings drop and count; the program waits for nobody, and what was kept is read later."""
+        """Full rings drop and count; the program does not wait, and what was kept is read later."""
         tracer = self.start_inside(*calls(f"setup; read; loop 100000 {{ raw {STORM} }}; query"), stdin=subprocess.PIPE, env=self.unlogged())
         pid = self.pid_of_program()
         tracer.signal(signal.SIGSTOP)
-        tracer.tell()
+        tracer.send_line()
         wait_for(lambda: ended(pid), "its end")
         self.assertEqual(self.records()[pid].counts[STORM], 100000)
         tracer.signal(signal.SIGCONT)
@@ -101,7 +101,7 @@ class Live(insiders.InsideTest):
                                    stdout=subprocess.PIPE)
         self.assertEqual(tracer.process.stdout.readline(), b"ready\n")
         tracer.signal(signal.SIGSTOP)
-        tracer.tell()
+        tracer.send_line()
         self.assertEqual(tracer.process.stdout.readline(), b"done\n")
         tracer.signal(signal.SIGCONT)
         self.assertEqual(tracer.wait(), 3, tracer.stderr())
@@ -119,11 +119,11 @@ class Live(insiders.InsideTest):
         tracer = self.start_inside(PYTHON, "-c", program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.assertEqual(tracer.process.stdout.readline(), b"ready\n")
         tracer.signal(signal.SIGSTOP)
-        tracer.tell()
+        tracer.send_line()
         self.assertLess(float(tracer.process.stdout.readline()), PATIENCE)
         tracer.signal(signal.SIGCONT)
         time.sleep(0.3)
-        tracer.tell()
+        tracer.send_line()
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
         self.assertEqual(self.read().end["losses"], {"process_unrecorded": 1})
 
@@ -179,7 +179,7 @@ class Live(insiders.InsideTest):
         pid, = self.records()
         half = self.records()[pid].all_counts
         outside = self.end_ebpf(ebpf, path)
-        tracer.tell()
+        tracer.send_line()
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
         self.check_law(outside)
         self.assertEqual(dict(outside.counts(pid)), half)
@@ -196,11 +196,11 @@ class Live(insiders.InsideTest):
         wait_for(lambda: self.records()[pid].counts.get("cuStreamSynchronize"), "in the middle")
         before = collections.Counter(self.records()[pid].all_counts)
         ebpf = self.start_ebpf("attach", "--pid", str(pid), path=path, library=library)
-        tracer.tell()
+        tracer.send_line()
         self.assertEqual(tracer.process.stdout.readline(), b"done\n")
         outside = self.end_ebpf(ebpf, path)
         made = collections.Counter(self.records()[pid].all_counts) - before
-        tracer.tell()
+        tracer.send_line()
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
         self.check_law(outside)
         self.assertEqual(outside.counts(pid), made)
@@ -284,7 +284,7 @@ class Live(insiders.InsideTest):
             self.assertEqual(self.read().end["losses"], {"process_unrecorded": 1})
 
     def test_straced(self):
-        """Who is being debugged is left alone, which is said, in the trace, too."""
+        """A process that is being debugged is left alone; a message and the trace say so."""
         if not shutil.which("strace"):
             self.skipTest("there is no strace")
         trace = self.traced(["strace", "-f", "-o", "/dev/null", *calls("setup; sync")])
@@ -322,7 +322,7 @@ class Live(insiders.InsideTest):
         record = self.record()
         self.assertEqual((record.unseen, record.counts), (record.all_counts, {}))
 
-    # --- whoever else knocks
+    # --- other processes that connect
 
     def listener(self):
         pid = self.pid_of_program()
@@ -378,7 +378,7 @@ class Live(insiders.InsideTest):
         half = os.open(cut, os.O_RDONLY)
         ready, done = os.pipe()
         pid = os.fork()
-        if pid == 0:  # a process that ends, since whoever says hello is traced until then
+        if pid == 0:  # a process that ends, since a process that says hello is traced until then
             with contextlib.suppress(BaseException):
                 harness.become_user()
                 kept = self.annoy(listener, (nothing, library, half))
@@ -390,7 +390,7 @@ class Live(insiders.InsideTest):
         self.addCleanup(os.close, ready)
         self.assertGreater(int(os.read(ready, 10) or 0), 0, "the listener was open")
         self.assertIsNone(tracer.process.poll(), tracer.stderr())
-        tracer.tell()
+        tracer.send_line()
         self.assertEqual(tracer.wait(60), 0, tracer.stderr())
         os.waitpid(pid, 0)
         trace = self.read()
@@ -409,7 +409,7 @@ class Live(insiders.InsideTest):
             done = subprocess.run([PYTHON, "-c", code, listener], check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE,
                                   user=stranger, group=stranger, extra_groups=[])
             self.assertTrue(done.stdout == b"b''" or done.stderr.endswith((b"Permission denied\n", b"Connection reset by peer\n")), done)
-        tracer.tell()
+        tracer.send_line()
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
         self.check_whole(self.read())
         self.assertFalse(os.path.exists(listener))

@@ -72,7 +72,7 @@ class Live(insiders.InsideTest):
         self.assertEqual(len({call["pid"] for call in trace.calls}), 4)
 
     def test_driver(self):
-        """What libcuda asks of the driver, as well."""
+        """libcuda's requests to the driver, as well."""
         command = [f"{WORKLOADS}/fake_inference", "--library", LIBRARY, "--tokens", "3", "--threads", "2"]
         trace = self.traced_in_valgrind(command, "--kernel", "--library", LIBRARY, fake={"DRIVER": FAKE_DRIVER})
         self.check_whole(trace)

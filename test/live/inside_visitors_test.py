@@ -14,10 +14,10 @@ import insiders
 from harness import INSIDE_LIBRARY, LIBRARY, PATIENCE, PYTHON, WORKLOADS, wait_for
 
 HONEST = 100  # launches of each honest program
-# In which cudabpf ends when it is told to, whatever its connections do: at once, unless it waits for one
+# In which cudabpf ends when it is signalled to, whatever its connections do: at once, unless it waits for one
 # of them, and then for ever. So much, because a machine with other work may let it wait.
 END_SECONDS = 20
-# Passes sockets that linger in each way in which cudabpf could come to be the one that closes them.
+# Passes sockets that linger in each way in which cudabpf could become the one that closes them.
 LINGER = insiders.VISITOR + """
 kept = []
 for reasons in ([LOADED], [FORKED], [77], [FORKED, LOADED], [FORKED, 4, 4, LOADED]):
@@ -128,7 +128,7 @@ class Live(insiders.InsideTest):
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.says("begun")
         self.tracer.signal(signal.SIGSTOP)
-        self.tracer.tell()
+        self.tracer.send_line()
 
     def end_all(self):
         with contextlib.suppress(ProcessLookupError):
@@ -136,7 +136,7 @@ class Live(insiders.InsideTest):
 
     def says(self, word):
         ready, _, _ = select.select([self.tracer.process.stdout], [], [], PATIENCE)
-        self.assertTrue(ready, f"after {PATIENCE} s nobody has said {word}: {self.tracer.stderr()}")
+        self.assertTrue(ready, f"after {PATIENCE} s no visitor has printed {word}: {self.tracer.stderr()}")
         self.assertEqual(self.tracer.process.stdout.readline().decode().strip(), word)
 
     def end(self):
@@ -148,7 +148,7 @@ class Live(insiders.InsideTest):
         return self.read()
 
     def check_honest(self, trace, programs=1):
-        """Each honest program is whole, and was held up by nobody."""
+        """Each honest program is whole, and was not held up."""
         self.assertEqual(len(trace.named("cuLaunchKernel")), programs * HONEST, self.tracer.stderr())
 
     # --- descriptors
@@ -157,24 +157,24 @@ class Live(insiders.InsideTest):
         """Closing what a connection has sent may take an hour: cudabpf never does."""
         self.begin(LINGER)
         self.tracer.signal(signal.SIGSTOP)  # so that the connection's own copies are closed first
-        self.tracer.tell()
+        self.tracer.send_line()
         self.says("passed")
         self.tracer.signal(signal.SIGCONT)
-        self.tracer.tell()
+        self.tracer.send_line()
         self.says("over")
         self.check_honest(self.end())
 
     def test_lingering_sockets_of_a_stranger(self):
         """Nor what came from a process of the same user that is not traced."""
         self.begin("print('ready', flush=True)")
-        self.tracer.tell()
+        self.tracer.send_line()
         self.says("ready")
         listener = self.listener_of(self.tracer.pid)
         self.tracer.signal(signal.SIGSTOP)
         stranger = self.start([PYTHON, "-c", LINGER, listener], stdout=subprocess.PIPE)
         self.assertEqual(stranger.process.stdout.readline(), b"passed\n")
         self.tracer.signal(signal.SIGCONT)
-        self.tracer.tell()
+        self.tracer.send_line()
         self.says("over")
         trace = self.end()
         self.check_honest(trace)
@@ -195,11 +195,11 @@ class Live(insiders.InsideTest):
     # --- work
 
     def test_leaving_over_and_over(self):
-        """What a process says that has not started this cudabpf is heard, and means nothing."""
+        """Messages of a process that has not started this cudabpf are received, and ignored."""
         self.begin(LEAVE, honest=3)
-        self.tracer.tell()
+        self.tracer.send_line()
         self.says("ready")
-        self.tracer.tell()
+        self.tracer.send_line()
         self.says("over")
         self.check_honest(self.end(), 3)
 
@@ -213,22 +213,22 @@ class Live(insiders.InsideTest):
         if done.returncode:
             self.skipTest(f"there is no assembler: {done.stderr.decode()}")
         self.begin(BRING, path, 150)
-        self.tracer.tell()
+        self.tracer.send_line()
         self.says("ready")
-        self.tracer.tell()
+        self.tracer.send_line()
         self.says("over")
         self.check_honest(self.end())
 
     def test_changing_thread_ids(self):
-        """Whatever a process writes for a thread's id, looking it up holds up nobody."""
+        """Whatever a process writes for a thread's id, looking it up holds up no program."""
         self.begin(TRANSLATED)
-        self.tracer.tell()
+        self.tracer.send_line()
         self.says("ready")
-        self.tracer.tell()
+        self.tracer.send_line()
         self.says("over")
         self.check_honest(self.end())
 
-    # --- who is missing is named
+    # --- processes that are missing are named
 
     def check_named(self, trace, name, why):
         """One process is missing, and the trace says which, and why."""
@@ -238,11 +238,11 @@ class Live(insiders.InsideTest):
         self.assertRegex(lost["detail"], rf"^pid \d+ \({name}\): .*{why}")
 
     def test_gone_before_it_was_seen(self):
-        """Who comes while cudabpf is stopped, and has ended when it goes on, is counted and named."""
+        """A process that comes while cudabpf is stopped, and has ended when it goes on, is counted and named."""
         self.begin_stopped('"$@" >/dev/null; echo over; read -r go; exit 7')
         self.says("over")
         self.tracer.signal(signal.SIGCONT)
-        self.tracer.tell()
+        self.tracer.send_line()
         self.assertEqual(self.tracer.wait(), 7, self.tracer.stderr())
         trace = self.read()
         self.assertEqual((trace.calls, trace.processes), ([], []))
@@ -257,7 +257,7 @@ class Live(insiders.InsideTest):
         os.kill(pid, signal.SIGKILL)
         self.says("over")
         self.tracer.signal(signal.SIGCONT)
-        self.tracer.tell()
+        self.tracer.send_line()
         self.assertEqual(self.tracer.wait(), 0, self.tracer.stderr())
         trace = self.read()
         self.assertEqual((trace.calls, trace.processes, trace.end["losses"]), ([], [], {}))

@@ -10,7 +10,7 @@ EVERYTHING = ("setup; query-device; memory-info; stream s; malloc a 4K; htod a h
               "function f m _Z3addPKfS0_Pfi; launch f 1 2 3 4 5 6 7 s; launch-ex f 1 2 3 4 5 6 7 s; sync s; query s; event e; "
               "record e s; malloc-async b 8K s; free-async b s; graph g; destroy-graph g; raw cuTexRefDestroy 1; free a")
 STORM = "cuCtxSynchronize"  # takes no argument, does nothing
-# Of the protocol that traced processes speak with cudabpf.
+# Constants of the protocol that traced processes speak with cudabpf.
 VERSION = int(re.search(r"#define CI_VERSION (\d+)", (pathlib.Path(__file__).resolve().parent / "../../include/cudabpf/inside.h").read_text())[1])
 
 # Speaks the protocol of include/cudabpf/inside.h.
@@ -58,14 +58,14 @@ class InsideTest(harness.LiveTest):
         return done
 
     def same(self, command, env=None, flags=("--profile", "full")):
-        """The program does and says the same as without cudabpf; the trace."""
+        """Checks that the program does and prints the same as without cudabpf; returns the trace."""
         plain = self.untraced(command)
         done = self.run_cudabpf("run", "-q", "-o", self.path, *flags, "--", *command, env=env or self.unlogged())
         self.assertEqual((done.returncode, done.stdout.decode(), done.stderr.decode()), (0, plain.stdout.decode(), plain.stderr.decode()))
         return self.read()
 
     def check_left_calls(self, trace, left):
-        """So many calls were left by their program without a return; all else is whole."""
+        """That many calls were left by their program without a return; all else is whole."""
         self.check_accounts(trace)
         self.check_counts(trace)
         self.assertEqual((trace.end["accounts"]["dropped"], trace.end["losses"]), (0, {}))
@@ -75,7 +75,7 @@ class InsideTest(harness.LiveTest):
 
     def check_reconciles(self, trace, pid, under_way=0):
         """Each call of the one process that lost any is there or counted as lost, but for those that each of so many threads
-        may have just begun, and for what was unread at the end, of which nobody knows what it was."""
+        may have just begun, and for what was unread at the end, of which it is not known what it was."""
         self.check_accounts(trace)
         losses = trace.end["losses"]
         seen = [call for call in trace.calls if call["pid"] == pid and not call.get("entry_lost")]

@@ -61,20 +61,20 @@ class Live(harness.LiveTest):
 
     def test_nested(self):
         trace = self.traced_program()
-        told = sorted((call for call in trace.calls if call.get("library") == "nccl"), key=lambda call: call["id"])
-        driver = [call for call in trace.calls if call not in told]
+        collectives = sorted((call for call in trace.calls if call.get("library") == "nccl"), key=lambda call: call["id"])
+        driver = [call for call in trace.calls if call not in collectives]
         self.check_driver(driver)
         truth = self.collectives()
-        self.assertEqual([call["name"] for call in told], [call["symbol"] for call in truth])
-        self.assertEqual([call["ret"] for call in told], [call["ret"] for call in truth])
-        self.assertEqual({call["layer"] for call in told}, {1})
-        for call, true in zip(told, truth):
+        self.assertEqual([call["name"] for call in collectives], [call["symbol"] for call in truth])
+        self.assertEqual([call["ret"] for call in collectives], [call["ret"] for call in truth])
+        self.assertEqual({call["layer"] for call in collectives}, {1})
+        for call, true in zip(collectives, truth):
             self.assertEqual("parent" in call, true["nested"] > 0, call)
             self.assertLessEqual(call["duration_us"] * 1000 - (true["end_ns"] - true["begin_ns"]), 50_000_000)
             self.assertNotIn("within", call)
-        # The driver's calls: whatever was made during a collective is within it, and nobody's part in the driver.
+        # The driver's calls: whatever was made during a collective is within it, and no call's part in the driver.
         for call in driver:
-            around = [one for one in told if one["ts"] <= call["ts"] and
+            around = [one for one in collectives if one["ts"] <= call["ts"] and
                       call["ts"] + call["duration_us"] * 1000 <= one["ts"] + one["duration_us"] * 1000]
             innermost = max(around, key=lambda one: one["id"], default={})
             self.assertEqual(call.get("within"), innermost.get("id"), call)

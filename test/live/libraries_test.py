@@ -60,7 +60,7 @@ class Live(harness.LiveTest):
         self.addCleanup(subprocess.run, ["umount", arguments[-1]], check=True)
 
     def start_caller(self, *steps):
-        """Returns at its first `ready`."""
+        """Starts a program, and returns at its first `ready`."""
         program = self.start(caller(*steps), env=self.environment(**self.QUIET), stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE)
         self.is_ready(program)
@@ -76,7 +76,7 @@ class Live(harness.LiveTest):
     def end(self, tracer, *programs):
         """Lets these go on, waits for their end, and returns the trace."""
         for program in programs:
-            program.tell()
+            program.send_line()
         for program in programs:
             self.assertEqual(program.wait(), 0, program.stderr())
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
@@ -237,7 +237,7 @@ class Live(harness.LiveTest):
         program = self.start_caller("ready", "read", path, "cuInit=5", "ready", "read", "cuCtxSynchronize=50")
         tracer = self.attach(program)
         self.copy("lib/libcuda.so.1")
-        program.tell()
+        program.send_line()
         self.is_ready(program)
         wait_for(lambda: self.read(whole=False).libraries, "a library line")
         trace = self.end(tracer, program)
@@ -256,7 +256,7 @@ class Live(harness.LiveTest):
         program = self.start_caller("ready", "read", moved, f"-{moved}", "ready", "read", "cuCtxSynchronize=50")
         tracer = self.attach(program)
         os.rename(path, moved)
-        program.tell()
+        program.send_line()
         self.is_ready(program)
         self.assertFalse(os.path.exists(moved))
         wait_for(lambda: self.read(whole=False).libraries, "a library line")
@@ -272,7 +272,7 @@ class Live(harness.LiveTest):
         self.copy("lib/libcuda.so.1")
         bystander = self.start(caller(path, "cuInit=20"), env=self.environment(**self.QUIET))
         self.assertEqual(bystander.wait(), 0, bystander.stderr())
-        program.tell()
+        program.send_line()
         self.is_ready(program)
         wait_for(lambda: self.read(whole=False).libraries, "a library line")
         trace = self.end(tracer, program)
@@ -286,7 +286,7 @@ class Live(harness.LiveTest):
                                     LIBRARY, "cuCtxSynchronize=20")
         tracer = self.attach(program)
         self.copy("lib/libcuda.so.1", NEWER)
-        program.tell()
+        program.send_line()
         self.is_ready(program)
         wait_for(lambda: self.read(whole=False).libraries, "a library line")
         trace = self.end(tracer, program)
@@ -391,7 +391,7 @@ class Live(harness.LiveTest):
         said.pop(f"{self.folder}/strange/libcuda.so.empty")  # cannot be mapped
         program = self.start([sys.executable, "-c", MAPPER, *said], stdin=subprocess.PIPE)
         tracer = self.attach(program)
-        program.tell()
+        program.send_line()
         wait_for(lambda: len(self.read(whole=False).libraries) == len(said), "a line for each")
         trace = self.end(tracer, program)
         self.check_law(trace)
@@ -409,7 +409,7 @@ class Live(harness.LiveTest):
         steps = [step for name in names for step in (f"{self.folder}/lib/{name}", "cuInit=1")]
         program = self.start_caller("ready", "read", *steps, "ready", "read", "cuInit=20")
         tracer = self.attach(program)
-        program.tell()
+        program.send_line()
         self.is_ready(program)
         wait_for(lambda: self.read(whole=False).libraries, "a library line")
         trace = self.end(tracer, program)
@@ -421,7 +421,7 @@ class Live(harness.LiveTest):
         self.check_library(self.libraries(trace)[0], path)
 
     def test_none(self):
-        """A machine without libcuda: a warning, and a trace of whoever brings one."""
+        """A machine without libcuda: a warning, and a trace of processes that bring one."""
         tracer = self.start_cudabpf("-o", self.path)
         tracer.signal(signal.SIGINT)
         self.assertEqual(tracer.wait(), 0, tracer.stderr())

@@ -161,7 +161,7 @@ class Live(harness.LiveTest):
         self.assertEqual([c for c in trace.calls if "read_fault" in c], [call])
 
     def test_null_out_pointers(self):
-        """Null pointers are allowed, and ask for nothing: they give neither a fault nor a value."""
+        """Null pointers are allowed, and request nothing: they give neither a fault nor a value."""
         trace = self.script("setup; malloc a 4K; raw cuMemGetAddressRange_v2 0 @s a; "
                             "raw cuMemGetAddressRange_v2 @p 0 a; raw cuMemGetAddressRange_v2 0 0 a")
         self.check_whole(trace)

@@ -25,7 +25,7 @@ class Live(harness.LiveTest):
         return list(command)
 
     def mount_namespace(self, path, script):
-        """fake_calls with a library that nobody else sees."""
+        """fake_calls with a library that no other process sees."""
         os.makedirs(path, exist_ok=True)
         return [*self.needs("unshare", "-m"), "sh", "-c", HIDE, "sh", path, LIBRARY, CALLS, "--library",
                 f"{path}/libcuda.so.1", script]
@@ -46,9 +46,9 @@ class Live(harness.LiveTest):
         return self.start_cudabpf("attach", "-o", self.path, "--profile", "full", *arguments)
 
     def end(self, tracer, *programs):
-        """Lets these go on and waits for their end, and the tracer's, which may be told to end; returns the trace."""
+        """Lets these go on and waits for their end, and the tracer's, which may be signalled to end; returns the trace."""
         for program in programs:
-            program.tell()
+            program.send_line()
         for program in programs:
             self.assertEqual(program.wait(), 0, program.stderr())
         if not self.ends_by_itself:
@@ -108,14 +108,14 @@ class Live(harness.LiveTest):
         self.assertEqual(paths.count(f"{self.folder}/libcuda.so.1"), 2)
 
     def test_mount_namespace_same_path_gone(self):
-        """As before, but late, and gone before anybody looked: what was missed is not mistaken for the known one."""
+        """As before, but late, and gone before cudabpf looked: what was missed is not mistaken for the known one."""
         shutil.copy(LIBRARY, f"{self.folder}/libcuda.so.1")
         command = self.mount_namespace(self.folder, "setup; loop 20 { sync }")
         starter = self.start(["sh", "-c", 'read x; "$@"; echo ready; read x', "sh", *command], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, env=self.environment(COUNTS=None, LOG=None))
         tracer = self.attach("--pid", starter.pid, "--library", f"{self.folder}/libcuda.so.1")
         tracer.signal(signal.SIGSTOP)
-        starter.tell()
+        starter.send_line()
         self.is_ready(starter)
         tracer.signal(signal.SIGCONT)
         trace = self.end(tracer, starter)
@@ -221,7 +221,7 @@ class Live(harness.LiveTest):
         outside = self.start([CALLS, "--library", LIBRARY, "setup; loop 20 { malloc a 1 }"],
                              env=self.environment(COUNTS=None, LOG=None))
         self.assertEqual(outside.wait(), 0, outside.stderr())
-        inside.tell()
+        inside.send_line()
         self.assertEqual(inside.wait(), 0, inside.stderr())
         trace = self.read()
         self.check_whole(trace)
@@ -237,7 +237,7 @@ class Live(harness.LiveTest):
         outside = self.start([CALLS, "--library", copy, "setup; loop 20 { malloc a 1 }; sleep 300"],
                              env=self.environment(COUNTS=None, LOG=None))
         self.assertEqual(outside.wait(), 0, outside.stderr())
-        inside.tell()
+        inside.send_line()
         self.assertEqual(inside.wait(), 0, inside.stderr())
         trace = self.read()
         self.check_law(trace)
@@ -359,7 +359,7 @@ class Live(harness.LiveTest):
         self.addCleanup(self.remove_cgroup, deeper)
         deepest = self.start_in(deeper, script)
         for program in (there, moved, stranger, later, deepest):
-            program.tell()
+            program.send_line()
         wait_for(lambda: len({line["pid"] for line in self.read(whole=False).processes}) == 5, "five processes")
         trace = self.end(tracer, there, moved, stranger, later, deepest)
         self.check_law(trace)
@@ -384,7 +384,7 @@ class Live(harness.LiveTest):
         self.assertEqual([line["container"] for line in starts], [{"runtime": "docker", "id": ID}] * 4)
 
     def test_container_ambiguous(self):
-        """More of the id is asked for if it could mean two containers."""
+        """More of the id is required if it could mean two containers."""
         for container in (ID, OTHER):
             folder, _ = self.cgroup(f"docker-{container}.scope")
             self.start_in(folder)

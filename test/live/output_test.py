@@ -1,4 +1,4 @@
-"""Trace files: what they are called, what can be in their way, and how they are rotated."""
+"""Trace files: what they are called, what can prevent them, and how they are rotated."""
 import collections
 import contextlib
 import glob
@@ -51,7 +51,7 @@ class Live(harness.LiveTest):
     # --- to a file
 
     def test_file(self):
-        """A relative name, and an existing file: it is replaced, and readable for whom the umask says."""
+        """A relative name, and an existing file: it is replaced, and readable for the users that the umask allows."""
         with open(self.path, "w", encoding="utf-8") as file:
             file.write("what was there\n" * 10000)
         done = self.run_cudabpf("run", "-o", "trace.jsonl", "--profile", "full", "--", *calls(SCRIPT), cwd=self.folder,
@@ -63,7 +63,7 @@ class Live(harness.LiveTest):
         self.assertEqual(sorted(os.listdir(self.folder)), ["record", "trace.jsonl"])
 
     def test_redacted(self):
-        """Nobody can tell from the trace who ran what where; all of the program's calls are there."""
+        """The trace does not reveal which user ran what where; all of the program's calls are there."""
         program = f"{self.folder}/secret-program"
         shutil.copy(calls(SCRIPT)[0], program)
         done = self.run_cudabpf("run", "--redact", "-o", self.path, "--profile", "full", "--library", LIBRARY, "--",
@@ -111,7 +111,7 @@ class Live(harness.LiveTest):
         self.assertEqual(self.text(f"{self.folder}/kept"), "kept\n")
 
     def test_null_device(self):
-        """A trace that nobody keeps, to measure with: complete, and with nothing to read afterwards."""
+        """A trace that is not kept, to measure with: complete, and with nothing to read afterwards."""
         done = self.run_cudabpf("run", "-o", "/dev/null", "--profile", "full", "--library", LIBRARY, "--", *calls(SCRIPT))
         self.assertEqual((done.returncode, done.stdout), (0, b""), done.stderr)
         self.assertRegex(done.stderr.decode(), r"(?m)^[1-9]\d* calls of 1 process in ")
@@ -158,7 +158,7 @@ class Live(harness.LiveTest):
         self.assertEqual({self.text(f"{self.folder}/traces/{other}") for other in taken}, {"kept\n"})
         self.assertIsNotNone(self.read(f"{self.folder}/traces/{name}").end)
 
-    # --- what is in the way
+    # --- obstacles
 
     def check_full(self, name, room_returns):
         """The disk fills up after a few lines. The target does not notice, and what is missing is counted."""
@@ -168,29 +168,29 @@ class Live(harness.LiveTest):
         tracer = self.start_tracing(path, command, stdin=subprocess.PIPE)
         wait_for(lambda: "cuCtxSetCurrent" in self.text(path), "lines in the file")
         self.fill(folder)
-        tracer.tell()
-        wait_for(lambda: "cannot write" in tracer.stderr(), "told that the disk is full")
+        tracer.send_line()
+        wait_for(lambda: "cannot write" in tracer.stderr(), "a message that the disk is full")
         wait_for(lambda: self.record().counts.get("cuStreamSynchronize") == 2000, "going on")
         if room_returns:
             os.unlink(f"{folder}/ballast")
             time.sleep(1.2)  # cudabpf tries again after a second
-        tracer.tell()
+        tracer.send_line()
         self.assertEqual(tracer.wait(), 3, tracer.stderr())
         text = self.zstd(path) if name.endswith(".zst") else self.text(path)
         trace = Trace(text, whole=room_returns)
         self.assertEqual(trace.cut, "")
         self.assertEqual(tracer.stderr().count("warning"), 1, tracer.stderr())
         self.assertIn("No space left", tracer.stderr())
-        told, = re.findall(r"^  ([\d,]+) output_failed", tracer.stderr(), re.M)
+        lost, = re.findall(r"^  ([\d,]+) output_failed", tracer.stderr(), re.M)
         self.assertLessEqual(trace.counts(), collections.Counter(self.record().counts))
-        return trace, int(told.replace(",", "")), tracer.stderr()
+        return trace, int(lost.replace(",", "")), tracer.stderr()
 
     def check_room_returned(self, name):
-        trace, told, _ = self.check_full(name, True)
+        trace, counted, _ = self.check_full(name, True)
         lost = sum(line["count"] for line in trace.lost)
         self.assertEqual({line["reason"] for line in trace.lost}, {"output_failed"})
         self.assertGreater(lost, 100)
-        self.assertEqual((trace.end["losses"], told), ({"output_failed": lost}, lost))
+        self.assertEqual((trace.end["losses"], counted), ({"output_failed": lost}, lost))
         self.assertEqual(len(trace.calls) + lost, self.total())
         self.assertEqual(trace.counts()["cuStreamQuery"], 50)
         self.assertEqual((trace.end["lines"], trace.end["calls"]), (len(trace.lines), self.total()))
@@ -201,12 +201,12 @@ class Live(harness.LiveTest):
         self.assertEqual(trace.end["command_status"], 3)
 
     def test_low_disk(self):
-        """A trace without a command, which nobody may watch, ends in order before the disk is full."""
+        """A trace without a command, which may run unwatched, ends in order before the disk is full."""
         folder = self.small_disk()
         path = f"{folder}/trace.jsonl"
         program = self.start(calls("setup; read; sync; read; sync"), stdin=subprocess.PIPE)
         tracer = self.start_cudabpf("attach", "--pid", str(program.pid), "-o", path, "--library", LIBRARY, output=path)
-        program.tell()
+        program.send_line()
         wait_for(lambda: "cuStreamSynchronize" in self.text(path), "lines in the file")
         with open(f"{folder}/ballast", "wb") as file:
             file.write(bytes((1 << 20) - (1 << 20) // 25 - os.path.getsize(path)))
@@ -214,7 +214,7 @@ class Live(harness.LiveTest):
         self.assertRegex(tracer.stderr(), r"the trace ends: only [\d.]+ KiB are left on its disk")
         trace = self.read(path)
         self.assertEqual((trace.end["reason"], trace.end["losses"]), ("disk low", {}))
-        program.tell()
+        program.send_line()
         self.assertEqual(program.wait(), 0)
 
     def test_max_size(self):
@@ -224,7 +224,7 @@ class Live(harness.LiveTest):
             program = self.start(calls("setup; read; loop 400 { sync; sleep 10 }"), stdin=subprocess.PIPE)
             tracer = self.start_cudabpf("attach", "--pid", str(program.pid), "-o", path, "--library", LIBRARY,
                                         "--max-size", "4K", output=path)
-            program.tell()
+            program.send_line()
             self.assertEqual(tracer.wait(), 0, tracer.stderr())
             self.assertEqual(program.wait(), 0)
             trace = Trace(self.zstd(path) if name.endswith(".zst") else self.text(path))
@@ -235,7 +235,7 @@ class Live(harness.LiveTest):
     def test_machine_by_default(self):
         """What is traced, where to and how it ends is said at once; the trace is compressed."""
         tracer = self.start([harness.CUDABPF, "--library", LIBRARY, "--profile", "full"], cwd=self.folder, env=self.environment())
-        wait_for(lambda: "until Ctrl-C" in tracer.stderr(), "told what is traced")
+        wait_for(lambda: "until Ctrl-C" in tracer.stderr(), "a message that says what is traced")
         path, = re.findall(r"every process on this machine into (traces/trace_\w+\.jsonl\.zst) until", tracer.stderr())
         wait_for(lambda: os.path.getsize(f"{self.folder}/{path}"), "the header")
         self.assertEqual(self.start(calls(SCRIPT)).wait(), 0)
@@ -244,11 +244,11 @@ class Live(harness.LiveTest):
         self.check_law(Trace(self.zstd(f"{self.folder}/{path}")))
 
     def test_full_disk(self):
-        trace, told, stderr = self.check_full("trace.jsonl", False)
+        trace, counted, stderr = self.check_full("trace.jsonl", False)
         self.assertIsNone(trace.end)
         self.assertIn("its end could not be written", stderr)
         # Besides calls, the line for the process's exit is missing.
-        self.assertIn(self.total() - len(trace.calls), (told - 1, told))
+        self.assertIn(self.total() - len(trace.calls), (counted - 1, counted))
 
     def test_room_again(self):
         self.check_room_returned("trace.jsonl")
@@ -261,9 +261,9 @@ class Live(harness.LiveTest):
         target = self.start(calls("read; setup; loop 500 { sync }; read"), stdin=subprocess.PIPE)
         tracer = self.start_attached(self.path, target.pid)
         resource.prlimit(tracer.pid, resource.RLIMIT_FSIZE, (20000, 20000))
-        target.tell()
-        wait_for(lambda: "File too large" in tracer.stderr(), "told of the limit")
-        target.tell()
+        target.send_line()
+        wait_for(lambda: "File too large" in tracer.stderr(), "a message about the limit")
+        target.send_line()
         self.assertEqual(target.wait(), 0)
         self.assertEqual(tracer.wait(), 124, tracer.stderr())
         trace = self.read(whole=False)
@@ -325,7 +325,7 @@ class Live(harness.LiveTest):
         """Each is complete by itself, and together they are the complete trace from part `first` on."""
         ids, begin = [], parts[0][1].header["since"]
         library = self.first_library(parts[-1][1])
-        # Recorded inside, a process makes calls as soon as its library is patched, which cudabpf is just being told:
+        # Recorded inside, a process makes calls as soon as its library is patched, which cudabpf is just learning:
         # the first files may not know it yet.
         know_it = [self.first_library(trace) is not None for _, trace in parts]
         self.assertTrue(know_it[-1] and (all(know_it) or harness.INSIDE))
@@ -413,8 +413,8 @@ class Live(harness.LiveTest):
         numbers = [int(name.split(".")[-2]) for name in names]
         self.assertEqual(numbers, list(range(numbers[0], numbers[0] + 4)))
         self.assertGreater(numbers[0], 10)
-        told = self.run_cudabpf("summary", *(f"{self.folder}/{name}" for name in names)).stdout.decode()
-        self.assertIn(f"Incomplete: parts 1 to {numbers[0] - 1} of it were not given.", told)
+        text = self.run_cudabpf("summary", *(f"{self.folder}/{name}" for name in names)).stdout.decode()
+        self.assertIn(f"Incomplete: parts 1 to {numbers[0] - 1} of it were not given.", text)
 
     def test_log(self):
         """What a service says in its journal: the start, each file, and the end, and nothing else."""

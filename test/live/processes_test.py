@@ -1,4 +1,4 @@
-"""Threads and processes: who made each call, with no call lost or reported twice."""
+"""Threads and processes: which of them made each call, with no call lost or reported twice."""
 import collections
 import shlex
 
@@ -52,7 +52,7 @@ class Live(harness.LiveTest):
         self.assertEqual(sizes[grandchild["pid"]], 3072)
 
     def check_exit_code(self, trace, pid, wanted):
-        """From inside a process, it is known only of the command itself, or on a kernel that tells."""
+        """From inside a process, it is known only of the command itself, or on a kernel that reports it."""
         code = trace.process("exit", pid)[0].get("exit_code")
         self.assertIn(code, (wanted,) if harness.BY_BPF else (wanted, None))
 

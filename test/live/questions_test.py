@@ -1,4 +1,4 @@
-"""The questions that the documents ask of a trace, and `cudabpf summary`, on a trace that was just recorded."""
+"""The questions that the documents answer from a trace, and `cudabpf summary`, on a trace that was just recorded."""
 import os
 import shutil
 import sys

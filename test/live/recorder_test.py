@@ -1,4 +1,4 @@
-"""What `cudabpf top` keeps in memory, and writes when it is asked or something fails, is a trace of just that time."""
+"""What `cudabpf top` keeps in memory, and writes on request or when something fails, is a trace of just that time."""
 import glob
 import json
 import os
@@ -29,17 +29,18 @@ class Live(harness.LiveTest):
         wait_for(lambda: "are kept in memory" in program.stderr() or program.process.poll() is not None, "recording")
         return program
 
-    def told(self, program, count=1):
-        """What it says of its dumps, once there are so many: [(path, events)]."""
+    def dumps(self, program, count=1):
+        """The dumps that it reports, once there are so many: [(path, events)]."""
         pattern = r"written: (\S+), the last [\d.:]+ \w+ with ([\d,]+) events"
 
         def found():
             texts = re.findall(pattern, program.stderr())
             return texts if len(texts) >= count else None
-        return [(path, int(events.replace(",", ""))) for path, events in wait_for(found, f"{count} told: {program.stderr()}")]
+        texts = wait_for(found, f"{count} dumps reported: {program.stderr()}")
+        return [(path, int(events.replace(",", ""))) for path, events in texts]
 
     def dump(self, path):
-        """The trace in the file, of which the figures are right."""
+        """The trace in the file, after checking its figures."""
         done = subprocess.run(["zstd", "-dcq", os.path.join(self.folder, path)], check=True, stdout=subprocess.PIPE)
         trace = Trace(done.stdout.decode())
         self.assertEqual(trace.end["calls"], len(trace.calls))
@@ -67,7 +68,7 @@ class Live(harness.LiveTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.decode()
 
-    # --- asked for
+    # --- on request
 
     def test_all_of_it(self):
         """Everything is within the time: each call is there, and subcommands read it."""
@@ -75,7 +76,7 @@ class Live(harness.LiveTest):
         watch = self.watch("--keep-last", "60s", "-o", self.path, "--", *command, stdin=subprocess.PIPE)
         wait_for(lambda: self.records() and self.record().counts.get("cuMemFree_v2"), "all calls")
         watch.signal(signal.SIGUSR1)
-        (path, events), = self.told(watch)
+        (path, events), = self.dumps(watch)
         self.assertEqual(path, self.path)
         trace = self.dump(path)
         self.check_counts(trace)
@@ -86,12 +87,12 @@ class Live(harness.LiveTest):
         summary = json.loads(self.answer("summary", "--json", path))
         self.assertTrue(summary["trace"]["complete"])
         self.assertEqual(summary["trace"]["calls"], self.total())
-        told = {call["name"]: call["count"] for call in json.loads(self.answer("calls", "--json", path))["calls"]}
-        self.assertEqual(told["cuStreamSynchronize"], 3000)
+        counts = {call["name"]: call["count"] for call in json.loads(self.answer("calls", "--json", path))["calls"]}
+        self.assertEqual(counts["cuStreamSynchronize"], 3000)
         self.assertNotIn("INCOMPLETE", self.answer("summary", path))
         self.answer("report", path, "-o", f"{self.folder}/report.html")
         self.assertGreater(os.path.getsize(f"{self.folder}/report.html"), 1000)
-        watch.tell()
+        watch.send_line()
         self.assertEqual(watch.wait(), 0, watch.stderr())
 
     def test_whole_machine(self):
@@ -99,7 +100,7 @@ class Live(harness.LiveTest):
         for _ in range(3):
             self.assertEqual(self.start(calls("setup; loop 1000 { sync }")).wait(), 0)
         watch.signal(signal.SIGUSR1)
-        trace = self.dump(self.told(watch)[0][0])
+        trace = self.dump(self.dumps(watch)[0][0])
         self.check_ours(trace)
         for pid in self.records():
             self.assertEqual([line["op"] for line in trace.processes if line["pid"] == pid], ["start", "exit"])
@@ -110,11 +111,11 @@ class Live(harness.LiveTest):
         watch = self.watch("--keep-last", "60s")
         self.assertEqual(self.start(calls("setup; loop 10 { sync }")).wait(), 0)
         watch.signal(signal.SIGUSR1)
-        (first, _), = self.told(watch)
+        (first, _), = self.dumps(watch)
         self.assertRegex(first, r"^traces/trace_\w+\.jsonl\.zst$")
         self.assertEqual(self.start(calls("setup; loop 20 { sync }")).wait(), 0)
         watch.signal(signal.SIGUSR1)
-        second = self.told(watch, 2)[1][0]
+        second = self.dumps(watch, 2)[1][0]
         ours = [[call for call in self.dump(path).named("cuStreamSynchronize") if call["pid"] in self.records()]
                 for path in (first, second)]
         self.assertEqual([len(made) for made in ours], [10, 30])
@@ -128,7 +129,7 @@ class Live(harness.LiveTest):
         watch = self.watch("--keep-last", "60s", "-o", self.path)
         for count in (1, 2):
             watch.signal(signal.SIGUSR1)
-            self.assertEqual(self.told(watch, count)[-1][0], f"{self.folder}/kept-{count + 1}.jsonl.zst")
+            self.assertEqual(self.dumps(watch, count)[-1][0], f"{self.folder}/kept-{count + 1}.jsonl.zst")
         self.end(watch)
         with open(self.path, encoding="utf-8") as file:
             self.assertEqual(file.read(), "kept\n")
@@ -139,7 +140,7 @@ class Live(harness.LiveTest):
         wait_for(lambda: self.records() and self.record().counts.get("cuLaunchKernel", 0) >= 5000, "5000 launches")
         made = self.record().counts["cuLaunchKernel"]
         watch.signal(signal.SIGUSR1)
-        path = self.told(watch)[0][0]
+        path = self.dumps(watch)[0][0]
         self.assertEqual(watch.wait(), 0, watch.stderr())
         trace = self.dump(path)
         self.assertGreaterEqual(trace.end["duration_ns"], 2_000_000_000)
@@ -148,7 +149,7 @@ class Live(harness.LiveTest):
         self.assertGreater(since, 0)
         launched = trace.named("cuLaunchKernel")
         self.assertGreater(min(call["ts"] + call["duration_us"] * 1000 for call in launched), since - 100_000_000)
-        # It has the calls up to the moment at which it was asked for, those that were made before the signal.
+        # It has the calls up to the moment at which it was requested, those that were made before the signal.
         ids = sorted(call["id"] for call in launched)
         self.assertEqual(ids, list(range(ids[0], ids[-1] + 1)))
         before = ids[0] - (self.total() - self.record().counts["cuLaunchKernel"])
@@ -165,14 +166,14 @@ class Live(harness.LiveTest):
             self.assertNotIn("INCOMPLETE", self.answer(*command, path))
 
     def test_memory_bound(self):
-        """Where there is no room, it is less time, and that is said."""
+        """Where memory is short, less time is kept, and a message says so."""
         watch = self.watch("--keep-last", "60s", "--keep-most", "1M", "-o", self.path, "--", *launches(150000, 0))
         self.assertEqual(watch.wait(60), 0, watch.stderr())
-        self.assertFalse(os.path.exists(self.path))  # nobody asked
+        self.assertFalse(os.path.exists(self.path))  # no dump was requested
         watch = self.watch("--keep-last", "60s", "--keep-most", "1M", "-o", self.path)
         self.assertEqual(self.start(launches(150000, 0)).wait(60), 0)
         watch.signal(signal.SIGUSR1)
-        path, events = self.told(watch)[0]
+        path, events = self.dumps(watch)[0]
         self.end(watch)
         self.assertIn("no room to keep more", watch.stderr())
         self.assertLess(os.path.getsize(path), 1.2 * (1 << 20))
@@ -184,37 +185,37 @@ class Live(harness.LiveTest):
         watch = self.watch("--keep-last", "60s", "-o", self.path)
         for _ in range(2000):
             watch.signal(signal.SIGUSR1)
-        self.told(watch)
+        self.dumps(watch)
         self.end(watch)
         for path in glob.glob(f"{self.folder}/kept*"):
             self.dump(path)
         self.assertLess(len(glob.glob(f"{self.folder}/kept*")), 20)
 
     def test_end_during_a_dump(self):
-        """Ctrl-C comes at once after the question: the dump is whole all the same."""
+        """Ctrl-C comes right after the request: the dump is whole all the same."""
         watch = self.watch("--keep-last", "60s", "-o", self.path)
         self.assertEqual(self.start(launches(50000, 0)).wait(), 0)
         watch.signal(signal.SIGUSR1)
         watch.signal(signal.SIGINT)
         self.assertEqual(watch.wait(), 0, watch.stderr())
-        for path, _ in self.told(watch):
+        for path, _ in self.dumps(watch):
             self.check_ours(self.dump(path))
 
     def test_processes(self):
         """--pid, and a process that was there before."""
         target = self.start(calls("read; setup; loop 100 { sync }; read"), stdin=subprocess.PIPE)
         watch = self.watch("--keep-last", "60s", "-o", self.path, "--pid", str(target.pid))
-        target.tell()
+        target.send_line()
         wait_for(lambda: self.records() and self.record().counts.get("cuStreamSynchronize") == 100, "calls")
         watch.signal(signal.SIGUSR1)
-        trace = self.dump(self.told(watch)[0][0])
+        trace = self.dump(self.dumps(watch)[0][0])
         self.assertEqual(len(trace.named("cuStreamSynchronize")), 100)
         self.assertEqual(trace.header["mode"], "attach")
-        target.tell()
+        target.send_line()
         self.assertEqual(watch.wait(), 0, watch.stderr())
 
     def test_inside(self):
-        """Without root."""
+        """A user without root gets dumps, too."""
         folder = harness.build_of_our_own() if not harness.INSIDE else harness.BUILD
         os.chmod(self.folder, 0o777)
         library = f"{folder}/test/fake_libcuda/libcuda.so.1"
@@ -228,22 +229,22 @@ class Live(harness.LiveTest):
                  next(iter(harness.records(self.record_folder, True).values())).counts.get("cuStreamSynchronize") == 500,
                  f"calls: {watch.stderr()}")
         watch.signal(signal.SIGUSR1)
-        path = self.told(watch)[0][0]
+        path = self.dumps(watch)[0][0]
         self.assertEqual(len(self.dump(path).named("cuStreamSynchronize")), 500)
         if harness.WITHOUT_RIGHTS:
             self.assertEqual(os.stat(path).st_uid, harness.NOBODY.pw_uid)
-        watch.tell()
+        watch.send_line()
         self.assertEqual(watch.wait(), 0, watch.stderr())
 
     # --- by itself
 
     def test_on_error(self):
-        """The first call that fails, and what follows it, though nobody asks; once."""
+        """The first call that fails, and what follows it, without a request; once."""
         script = ("setup; loop 100 { sync }; fails 2 malloc a 1T; sleep 100; loop 50 { query }; sleep 1500; "
                   "fails 2 malloc a 1T; sleep 1500")
         watch = self.watch("--dump-on", "error", "-o", self.path, "--", *calls(script))
         self.assertEqual(watch.wait(), 0, watch.stderr())
-        (path, _), = self.told(watch)
+        (path, _), = self.dumps(watch)
         self.assertIn("something failed; written", watch.stderr())
         trace = self.dump(path)
         self.assertEqual(trace.end["reason"], "error")
@@ -257,7 +258,7 @@ class Live(harness.LiveTest):
         """A process that is killed, and the end before a second is over."""
         watch = self.watch("--dump-on", "error", "-o", self.path, "--", *calls("setup; sync; kill 11"))
         self.assertEqual(watch.wait(), 139, watch.stderr())
-        trace = self.dump(self.told(watch)[0][0])
+        trace = self.dump(self.dumps(watch)[0][0])
         self.check_counts(trace)
         self.assertEqual([line.get("signal") for line in trace.processes], [None, 11])
 
@@ -267,26 +268,26 @@ class Live(harness.LiveTest):
         self.assertNotIn("written", watch.stderr())
         self.assertEqual(os.listdir(self.folder), ["record"])
 
-    # --- what is in the way
+    # --- obstacles
 
     def test_full_disk(self):
-        """That is said, nothing half written stays, recording goes on, and there may be room later."""
+        """A message says so, nothing half written stays, recording goes on, and there may be space later."""
         folder = self.small_disk()
         path = f"{folder}/kept.jsonl.zst"
         watch = self.watch("--keep-last", "60s", "-o", path)
         self.assertEqual(self.start(launches(20000, 0)).wait(), 0)
         self.fill(folder)
         watch.signal(signal.SIGUSR1)
-        wait_for(lambda: "cannot write what is kept" in watch.stderr() or "cannot create" in watch.stderr(), "told")
+        wait_for(lambda: "cannot write what is kept" in watch.stderr() or "cannot create" in watch.stderr(), "a message")
         self.assertIn("No space left on device", watch.stderr())
         self.assertEqual(os.listdir(folder), ["ballast"])
         os.unlink(f"{folder}/ballast")
         watch.signal(signal.SIGUSR1)
-        self.check_ours(self.dump(self.told(watch)[0][0]))
+        self.check_ours(self.dump(self.dumps(watch)[0][0]))
         self.end(watch)
 
     def test_usage(self):
-        """Mistakes are told before anything begins."""
+        """Mistakes are reported before anything begins."""
         for flags, status in ((["--keep-last", "1ms"], 2), (["--keep-last", "x"], 2), (["--keep-most", "1M"], 2),
                               (["-o", self.path], 2), (["--keep-last", "5s", "--keep-most", "1K"], 2),
                               (["--keep-last", "5s", "-o", f"{self.folder}/kept.jsonl"], 2), (["--dump-on", "exit"], 2),

@@ -18,7 +18,7 @@ class Record:
                        if count > hidden.get(symbol, 0)}
 
     def account(self, name):
-        """Of all copies of the driver in the process."""
+        """The counts of all copies of the driver in the process."""
         total = collections.Counter()
         for path in glob.glob(f"{self.folder}/{name}.{self.pid}.tsv") + glob.glob(f"{self.folder}/{name}.{self.pid}.*.tsv"):
             with open(path, encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Whose rights are used for what: files are made with the caller's, and what tracing needs is set aside."""
+"""Which user's rights are used for what: files are made with the caller's, and what tracing needs is set aside."""
 import glob
 import json
 import os
@@ -18,10 +18,10 @@ KEPT = 1 << 2 | 1 << 19 | 1 << 38 | 1 << 39 | 1 << 40
 SYS_PTRACE = 1 << 19
 ROOTS_FILE_RIGHTS = 1 << 1 | 1 << 2 | 1 << 3
 ALL = "setup; module m; function f m add; malloc a 4K; launch f 1 2 3 4 5 6 7; sync; free a"
-TELL = ("grep -E '^(Uid|Gid|Groups|Cap...|NoNewPrivs|Seccomp):' /proc/self/status; "
+SHOW_RIGHTS = ("grep -E '^(Uid|Gid|Groups|Cap...|NoNewPrivs|Seccomp):' /proc/self/status; "
         "setpriv --dump 2>/dev/null | grep -i securebits; stat -c %u /proc/self/mem")
-# Prints as JSON what a command finds.
-ASK = ("import json, os; print(json.dumps({'ids': [os.getresuid(), os.getresgid()], 'environment': dict(os.environ), "
+# Prints as JSON the identity and environment that a command finds.
+IDENTITY = ("import json, os; print(json.dumps({'ids': [os.getresuid(), os.getresgid()], 'environment': dict(os.environ), "
        "'mine': os.stat('/proc/self/mem').st_uid == os.getuid()}))")
 
 
@@ -36,24 +36,24 @@ class Live(callers.CalledTest):
         return dict(self.environment(LOG=None), PATH=f"{self.folder}/bin:/usr/bin:/bin", LD_LIBRARY_PATH="/users/libraries",
                     PYTHONPATH="/users/python", CUDA_VISIBLE_DEVICES="3")
 
-    def asked(self, done):
+    def found_by_command(self, done):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout[done.stdout.index(b"{"):])
 
-    def check_root_and_its_own(self, told):
-        self.assertEqual(told["ids"], [[0, 0, 0], [0, 0, 0]])
+    def check_root_without_users_environment(self, found):
+        self.assertEqual(found["ids"], [[0, 0, 0], [0, 0, 0]])
         for name in ("LD_LIBRARY_PATH", "PYTHONPATH", "CUDA_VISIBLE_DEVICES", "LD_PRELOAD"):
-            self.assertNotIn(name, told["environment"])
-        self.assertNotIn(self.folder, told["environment"]["PATH"])
+            self.assertNotIn(name, found["environment"])
+        self.assertNotIn(self.folder, found["environment"]["PATH"])
 
-    def check_nobody_and_its_own(self, told, env):
-        self.assertEqual(told["ids"], [[NOBODY.pw_uid] * 3, [NOBODY.pw_gid] * 3])
+    def check_nobody_and_own_environment(self, found, env):
+        self.assertEqual(found["ids"], [[NOBODY.pw_uid] * 3, [NOBODY.pw_gid] * 3])
         for name in ("LD_LIBRARY_PATH", "PYTHONPATH", "CUDA_VISIBLE_DEVICES", "PATH"):
-            self.assertEqual(told["environment"].get(name), env[name], name)
+            self.assertEqual(found["environment"].get(name), env[name], name)
 
     def command(self, *flags):
         return [self.program_for_all(), "run", "-q", "-o", self.path, "--library", LIBRARY, "--only", "cuInit", *flags,
-                "--", "/usr/bin/python3", "-S", "-c", ASK]
+                "--", "/usr/bin/python3", "-S", "-c", IDENTITY]
 
     # --- who called, and with what environment
 
@@ -61,25 +61,25 @@ class Live(callers.CalledTest):
         """A user who became root by one sudo, and calls another as root, is root: nothing of the user's is left."""
         shell = 'sudo -n "$@"; exit $?'
         done = self.call(self.by_user("sudo", "-n", "bash", "-c", shell, "-", *self.command()), self.users_environment())
-        self.check_root_and_its_own(self.asked(done))
+        self.check_root_without_users_environment(self.found_by_command(done))
         self.assertEqual(os.stat(self.path).st_uid, 0)
 
     def test_as_root_environment(self):
         """What sudo removed from a user's environment does not come back for root."""
         env = dict(self.users_environment(), LD_PRELOAD="/nonexistent/library.so")
-        told = self.asked(self.call(self.by_user("sudo", "-n", *self.command("--as-root")), env))
-        self.check_root_and_its_own(told)
-        self.assertEqual(told["environment"]["SUDO_USER"], "nobody")
+        found = self.found_by_command(self.call(self.by_user("sudo", "-n", *self.command("--as-root")), env))
+        self.check_root_without_users_environment(found)
+        self.assertEqual(found["environment"]["SUDO_USER"], "nobody")
         self.assertEqual(os.stat(self.path).st_uid, NOBODY.pw_uid)
 
     def test_another_user_environment(self):
         env = self.users_environment()
-        told = self.asked(self.call(self.by_user("sudo", "-n", *self.command("--user", "daemon")), env))
-        self.assertEqual(told["ids"], [[DAEMON.pw_uid] * 3, [DAEMON.pw_gid] * 3])
+        found = self.found_by_command(self.call(self.by_user("sudo", "-n", *self.command("--user", "daemon")), env))
+        self.assertEqual(found["ids"], [[DAEMON.pw_uid] * 3, [DAEMON.pw_gid] * 3])
         for name in ("LD_LIBRARY_PATH", "PYTHONPATH", "CUDA_VISIBLE_DEVICES"):
-            self.assertNotIn(name, told["environment"])
-        told = self.asked(self.call(self.by_user("sudo", "-n", *self.command("--user", "nobody")), env))
-        self.check_nobody_and_its_own(told, env)
+            self.assertNotIn(name, found["environment"])
+        found = self.found_by_command(self.call(self.by_user("sudo", "-n", *self.command("--user", "nobody")), env))
+        self.check_nobody_and_own_environment(found, env)
 
     def test_ways_of_sudo(self):
         """From a shell that sudo started, with -E, on sudo's own terminal, under a sudo that does not stay."""
@@ -88,8 +88,8 @@ class Live(callers.CalledTest):
                 "keeping": ["sudo", "-n", "-E"]}
         for name, way in ways.items():
             with self.subTest(name):
-                told = self.asked(self.call(self.by_user(*way, *self.command()), env))
-                self.check_nobody_and_its_own(told, env)
+                found = self.found_by_command(self.call(self.by_user(*way, *self.command()), env))
+                self.check_nobody_and_own_environment(found, env)
                 self.assertEqual(os.stat(self.path).st_uid, NOBODY.pw_uid)
 
     def test_sudo_terminal(self):
@@ -100,11 +100,11 @@ class Live(callers.CalledTest):
         command = self.by_user("sudo", "-n", *self.command(), defaults="Defaults use_pty")
         line = " ".join("'" + a.replace("'", "'\\''") + "'" for a in command)
         done = self.call(["script", "-qec", line, "/dev/null"], dict(env, SHELL="/bin/bash"))
-        self.check_nobody_and_its_own(self.asked(done), env)
+        self.check_nobody_and_own_environment(self.found_by_command(done), env)
 
     def test_sudo_of_another(self):
-        """From a user's sudo, root's shell became somebody else, who became root without sudo: not that user's call."""
-        shell = f"{self.folder}/root-shell"  # stands for su and doas
+        """From a user's sudo, root's shell became another user, who became root without sudo: not that user's call."""
+        shell = f"{self.folder}/root-shell"  # takes the place of su and doas
         shutil.copy("/bin/bash", shell)
         os.chmod(shell, 0o4755)
         if os.statvfs(self.folder).f_flag & os.ST_NOSUID:
@@ -114,9 +114,9 @@ class Live(callers.CalledTest):
         become_daemon = (f'setpriv --reuid {DAEMON.pw_uid} --regid {DAEMON.pw_gid} --clear-groups '
                          f"{shell} -p -c '{become_root}' - \"$@\"; exit $?")
         done = self.call(self.by_user("sudo", "-n", "bash", "-c", become_daemon, "-", *inner), self.users_environment())
-        told = self.asked(done)
-        self.check_root_and_its_own(told)
-        self.assertEqual(told["environment"]["SUDO_UID"], str(NOBODY.pw_uid))
+        found = self.found_by_command(done)
+        self.check_root_without_users_environment(found)
+        self.assertEqual(found["environment"]["SUDO_UID"], str(NOBODY.pw_uid))
         self.assertEqual(os.stat(self.path).st_uid, 0)
 
     # --- files
@@ -151,7 +151,7 @@ class Live(callers.CalledTest):
             self.assertEqual(file.read(), "precious")
 
     def test_link_before_root(self):
-        """In somebody else's folder, root follows its own link, but none of that user's."""
+        """In another user's folder, root follows its own link, but none of that user's."""
         folder = self.roots_folder()
         arguments = ["run", "-q", "--library", LIBRARY, "--only", "cuInit", "--", "true"]
         os.symlink(folder, f"{self.folder}/traces")
@@ -166,7 +166,7 @@ class Live(callers.CalledTest):
         self.assertEqual(len(os.listdir(folder)), 1)
 
     def test_private_folder(self):
-        """A user's own folder, which nobody else may enter: the user's own rights suffice, and are those used."""
+        """A user's own folder, which no other user may enter: the user's own rights suffice, and are those used."""
         home = f"{self.folder}/home"
         os.mkdir(home)
         os.chown(home, NOBODY.pw_uid, NOBODY.pw_gid)
@@ -186,7 +186,7 @@ class Live(callers.CalledTest):
             self.assertEqual((owner.st_uid, owner.st_gid), (NOBODY.pw_uid, NOBODY.pw_gid), path)
 
     def test_streams_by_name(self):
-        """/dev/stdout and /dev/fd/N are what the caller has open there, even if it is somebody else's pipe."""
+        """/dev/stdout and /dev/fd/N are what the caller has open there, even if it is another user's pipe."""
         arguments = ["run", "-q", "--library", LIBRARY, "--only", "cuInit", "--", "true"]
         done = self.sudo(arguments[0], "-o", "/dev/stdout", *arguments[1:])
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -301,10 +301,10 @@ class Live(callers.CalledTest):
             with open(self.path, encoding="utf-8") as file:
                 return what in file.read()
         wait_for(lambda: traced('"type":"library"'), "the late library in the trace")
-        program.tell()
+        program.send_line()
         self.assertEqual(program.process.stdout.readline(), b"done\n", program.stderr())
         wait_for(lambda: traced('"op":"start"'), "the process in the trace")
-        program.tell()
+        program.send_line()
         self.assertEqual(program.wait(), 0)
         tracers = [path for path in glob.glob("/proc/[0-9]*") if self.is_tracer(path)]
         os.kill(int(os.path.basename(tracers[0])), signal.SIGINT)
@@ -328,7 +328,7 @@ class Live(callers.CalledTest):
         self.check_gone(100)
 
     def test_machine_settings(self):
-        """Closing single links changes no setting of the machine, so nobody need restore it."""
+        """Closing single links changes no setting of the machine, so nothing has to be restored."""
         settings = "/sys/kernel/rcu_expedited"
         with open(settings, encoding="utf-8") as file:
             before = file.read()
@@ -340,7 +340,7 @@ class Live(callers.CalledTest):
             looked += 1
             with open(settings, encoding="utf-8") as file:
                 self.assertEqual(file.read(), before)
-        self.assertGreater(looked, 1, "links were closed before anybody could look")
+        self.assertGreater(looked, 1, "links were closed before the test could look")
 
     def test_doctor(self):
         done = self.run_cudabpf("doctor", "--json")
@@ -356,21 +356,21 @@ class Live(callers.CalledTest):
 
     def test_command_untouched(self):
         flags = ["run", "-q", "-o", self.path, "--library", LIBRARY, "--only", "cuInit"]
-        plain = self.call(["sh", "-c", TELL])
+        plain = self.call(["sh", "-c", SHOW_RIGHTS])
         self.assertEqual(plain.returncode, 0, plain.stderr)
-        traced = self.call([CUDABPF, *flags, "--", "sh", "-c", TELL])
+        traced = self.call([CUDABPF, *flags, "--", "sh", "-c", SHOW_RIGHTS])
         self.assertEqual(traced.stdout.decode(), plain.stdout.decode(), traced.stderr)
         # With an account's groups, as after a login.
         plain = self.call(["setpriv", "--reuid", str(NOBODY.pw_uid), "--regid", str(NOBODY.pw_gid), "--init-groups",
-                           "sh", "-c", TELL])
-        traced = self.sudo(*flags, "--", "sh", "-c", TELL)
+                           "sh", "-c", SHOW_RIGHTS])
+        traced = self.sudo(*flags, "--", "sh", "-c", SHOW_RIGHTS)
         self.assertEqual(traced.stdout.decode(), plain.stdout.decode(), traced.stderr)
 
     # --- capabilities without root
 
-    def check_as_plain_user(self, told):
-        self.assertEqual(told["ids"], [[NOBODY.pw_uid] * 3, [NOBODY.pw_gid] * 3])
-        self.assertTrue(told["mine"])
+    def check_as_plain_user(self, found):
+        self.assertEqual(found["ids"], [[NOBODY.pw_uid] * 3, [NOBODY.pw_gid] * 3])
+        self.assertTrue(found["mine"])
 
     def test_file_capabilities(self):
         """An ordinary user traces a command: it gets all that was given to cudabpf, and no capability."""
@@ -389,17 +389,17 @@ class Live(callers.CalledTest):
         self.assertIn(f"{libs}/libcuda.so.1", [library["path"] for library in trace.header["libraries"]])
 
         flags = ["run", "-q", "-o", self.path, "--library", f"{libs}/libcuda.so.1", "--only", "cuInit", "--"]
-        plain = self.call(self.plain_user("sh", "-c", TELL))
-        traced = self.call(self.plain_user(program, *flags, "sh", "-c", TELL))
+        plain = self.call(self.plain_user("sh", "-c", SHOW_RIGHTS))
+        traced = self.call(self.plain_user(program, *flags, "sh", "-c", SHOW_RIGHTS))
         self.assertEqual(traced.stdout.decode(), plain.stdout.decode(), traced.stderr)
         env = dict(self.environment(), LD_LIBRARY_PATH="/users/libraries", LD_PRELOAD="", TMPDIR="/users/tmp")
-        told = self.asked(self.call(self.plain_user(program, *flags, "/usr/bin/python3", "-S", "-c", ASK), env))
-        self.check_as_plain_user(told)
+        found = self.found_by_command(self.call(self.plain_user(program, *flags, "/usr/bin/python3", "-S", "-c", IDENTITY), env))
+        self.check_as_plain_user(found)
         for name in ("LD_LIBRARY_PATH", "LD_PRELOAD", "TMPDIR"):
-            self.assertEqual(told["environment"].get(name), env[name], name)
+            self.assertEqual(found["environment"].get(name), env[name], name)
 
     def test_file_capabilities_machine(self):
-        """Other users' processes are seen: that is what giving somebody this program means."""
+        """Other users' processes are seen: that is what giving a user this program means."""
         program = self.with_capabilities()
         self.late_library(self.plain_user(program))
 
@@ -411,7 +411,7 @@ class Live(callers.CalledTest):
         tracer = self.start(self.plain_user(program, "attach", "-o", self.path, "--pid", roots.pid))
         wait_for(lambda: tracer.process.poll() is not None or os.path.exists(self.path) and os.path.getsize(self.path),
                  "a header")
-        roots.tell()
+        roots.send_line()
         self.assertEqual(roots.wait(), 0)
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
         trace = self.read()
@@ -437,7 +437,7 @@ class Live(callers.CalledTest):
         names = ",".join("+" + name.removeprefix("cap_") for name in callers.CAPABILITIES)
         program = self.plain_user("--inh-caps", names, "--ambient-caps", names, self.program_for_all())
         done = self.call([*program, "run", "-q", "-o", self.path, "--library", LIBRARY, "--only", "cuInit", "--",
-                          "sh", "-c", TELL])
+                          "sh", "-c", SHOW_RIGHTS])
         self.assertEqual(done.returncode, 0, done.stderr)
         status = dict(line.split(":\t") for line in done.stdout.decode().splitlines() if ":\t" in line)
         self.assertEqual([status[name] for name in ("CapPrm", "CapEff", "CapAmb", "NoNewPrivs")],

@@ -1,4 +1,4 @@
-"""How busy, how hot, how much: a trace's samples of GPUs against what the simulated NVML has told."""
+"""How busy, how hot, how much: a trace's samples of GPUs against what the simulated NVML returned."""
 import collections
 import os
 import re
@@ -23,8 +23,8 @@ def command(seconds):
 class Live(harness.LiveTest):
     def sampled(self, *flags, seconds=1.3, **nvml):
         """Traces a command that calls CUDA and sleeps, where NVML is the simulated one."""
-        self.told = f"{self.folder}/told.tsv"
-        settings = {f"FAKE_NVML_{name}": str(value) for name, value in {"RECORD": self.told, **nvml}.items()}
+        self.nvml_record = f"{self.folder}/nvml.tsv"
+        settings = {f"FAKE_NVML_{name}": str(value) for name, value in {"RECORD": self.nvml_record, **nvml}.items()}
         env = dict(self.environment(), LD_LIBRARY_PATH=self.simulated_nvml(), **settings)
         done = self.run_cudabpf("run", "-o", self.path, "--library", LIBRARY, *flags, "--", *command(seconds), env=env)
         self.stderr = done.stderr.decode()
@@ -34,21 +34,21 @@ class Live(harness.LiveTest):
         self.assertEqual(trace.counts()["cuMemFree_v2"], 1)
         return trace
 
-    def what_was_told(self):
-        told = collections.defaultdict(list)
-        with open(self.told, encoding="utf-8") as file:
+    def values_returned(self):
+        returned = collections.defaultdict(list)
+        with open(self.nvml_record, encoding="utf-8") as file:
             for what, device, value in (line.rstrip("\n").split("\t") for line in file):
-                told[what, int(device)].append(float(value) if value else None)
-        return told
+                returned[what, int(device)].append(float(value) if value else None)
+        return returned
 
-    def check_device(self, trace, device, told):
+    def check_device(self, trace, device, returned):
         samples = [line for line in trace.of("gpu") if line["gpu"] == device]
         for field, what, scale, decimals in FIGURES:
-            # What was told first, before the trace began, was asked for to see whether it is told at all.
-            wanted = [round(value / scale, decimals) for value in told[what, device][1:]]
+            # The first value was read before the trace began, to see whether NVML has it at all.
+            wanted = [round(value / scale, decimals) for value in returned[what, device][1:]]
             self.assertEqual([sample[field] for sample in samples if field in sample], wanted, f"{field} of GPU {device}")
             self.assertTrue(wanted, field)
-        wanted = [[name for bit, name in THROTTLES.items() if int(bits) & bit] for bits in told["throttle", device][1:]]
+        wanted = [[name for bit, name in THROTTLES.items() if int(bits) & bit] for bits in returned["throttle", device][1:]]
         self.assertEqual([sample["throttle"] for sample in samples if "throttle" in sample], wanted)
         return samples
 
@@ -63,9 +63,9 @@ class Live(harness.LiveTest):
                                    "bus_id": f"00000000:{0x3b + index:02X}:00.0", "activity": "gpm", "power": "instant",
                                    "lacks": ["nvlink_rx", "nvlink_tx"]})
         self.assertEqual(len(sampling["gpus"]), 2)
-        told = self.what_was_told()
+        returned = self.values_returned()
         for device in range(2):
-            samples = self.check_device(trace, device, told)
+            samples = self.check_device(trace, device, returned)
             times = [sample["ts"] for sample in samples]
             self.assertGreater(len(times), 8)
             self.assertTrue(all(b - a >= 50e6 for a, b in zip(times, times[1:-1])), times)
@@ -74,22 +74,22 @@ class Live(harness.LiveTest):
             self.assertIn("energy_j", samples[0])
             self.assertIn("energy_j", samples[-1])
             named = [sample["processes"] for sample in samples if "processes" in sample]
-            memory = told["processes", device][1:]
+            memory = returned["processes", device][1:]
             self.assertEqual(named, [[{"pid": 4242, "memory": of}, {"pid": 7}] for of in memory])
             self.assertLessEqual(times[-1], trace.end["ts"])
-        self.assertIn(("shutdown", 0), told)
+        self.assertIn(("shutdown", 0), returned)
         self.assertRegex(self.stderr, r"GPUs \(NVML\)(?s:.)*GPU 0 .* W(?s:.)*GPU 1 ")
 
     def test_old_gpu(self):
-        """One without GPM, the counter of energy and power at an instant: the header says what is told instead."""
+        """One without GPM, the counter of energy and power at an instant: the header says what is read instead."""
         trace = self.sampled(LACKS="gpm,energy,instant")
         self.check_law(trace)
         gpu, = trace.header["sampling"]["gpus"]
         self.assertEqual((gpu["activity"], gpu["why"], gpu["power"], gpu["lacks"]),
                          ("utilization", "this GPU has no GPM", "average", ["energy"]))
-        told, samples = self.what_was_told(), trace.of("gpu")
-        self.assertEqual([sample["utilization"] for sample in samples if "utilization" in sample], told["utilization", 0][1:])
-        self.assertEqual([sample["power_w"] for sample in samples], [round(mw / 1000, 1) for mw in told["average", 0][1:]])
+        returned, samples = self.values_returned(), trace.of("gpu")
+        self.assertEqual([sample["utilization"] for sample in samples if "utilization" in sample], returned["utilization", 0][1:])
+        self.assertEqual([sample["power_w"] for sample in samples], [round(mw / 1000, 1) for mw in returned["average", 0][1:]])
         self.assertEqual([sample for sample in samples if {"sm_active", "energy_j", "window_ms"} & set(sample)], [])
 
     def test_failing(self):
@@ -134,19 +134,19 @@ class Live(harness.LiveTest):
         self.assertTrue(trace.of("gpu"))
 
     def test_energy(self):
-        """`cudabpf energy` tells what the counter's first and last readings in the run differ by."""
+        """`cudabpf energy` shows the difference between the counter's first and last readings in the run."""
         self.sampled(seconds=2.2)
-        told = self.what_was_told()["energy", 0][1:]
+        returned = self.values_returned()["energy", 0][1:]
         done = self.run_cudabpf("energy", "--json", self.path)
         self.assertEqual(done.returncode, 0, done.stderr)
         gpu = harness.json.loads(done.stdout)["gpu_energy_report"]["gpus"][0]
-        self.assertAlmostEqual(gpu["all"]["energy_j"], (told[-1] - told[0]) / 1000, 3)
+        self.assertAlmostEqual(gpu["all"]["energy_j"], (returned[-1] - returned[0]) / 1000, 3)
 
     def test_no_sample(self):
         trace = self.sampled("--no-sample")
         self.assertEqual(trace.header["sampling"], {"source": "none", "why": "--no-sample"})
         self.assertEqual(trace.of("gpu"), [])
-        self.assertFalse(os.path.exists(self.told))
+        self.assertFalse(os.path.exists(self.nvml_record))
 
     def test_switches(self):
         """Where the driver's records of context switches cannot be read, the header and the page say why, and nothing else changes."""
@@ -168,7 +168,7 @@ class Live(harness.LiveTest):
         self.assertIn(b"--switches", done.stderr)
 
     def test_no_nvml(self):
-        """Without NVML nobody notices anything, unless samples were asked for."""
+        """Without NVML nothing changes, unless samples were requested."""
         for flags in ((), ("--sample",), ("--sample=20",)):
             done = self.run_cudabpf("run", "-o", self.path, "--library", LIBRARY, *flags, "--", *command(0))
             self.assertEqual(done.returncode, 0, done.stderr)

@@ -72,7 +72,7 @@ class Live(harness.LiveTest):
         self.assertEqual(set(trace.counts()), {"cuMemAlloc_v2", "cuMemFree_v2", "cuMemGetInfo_v2"})
 
     def test_left_out(self):
-        """The header says what was asked for, and which kinds of calls are not all there."""
+        """The header says what was requested, and which kinds of calls are not all there."""
         header = self.script("setup", "--only", "cuMemAlloc,cuLaunch*", "--exclude", "cuLaunchKernelEx").header
         self.assertEqual((header["only"], header["exclude"]), (["cuMemAlloc", "cuLaunch*"], ["cuLaunchKernelEx"]))
         self.assertEqual(header["left_out"], ["launches", "copies", "waits", "allocations", "frees"])

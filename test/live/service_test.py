@@ -79,7 +79,7 @@ class Live(harness.LiveTest):
         root = self.container()
         self.boot(root)
 
-        # Killed, it was started again; told to stop, it ended in order; refused, it stayed down.
+        # Killed, it was started again; stopped, it ended in order; refused, it stayed down.
         self.assertEqual(self.state("restarted"), {"ActiveState": "active", "NRestarts": "1"})
         self.assertEqual(self.state("stopped"), {"Result": "success", "ExecMainStatus": "0"})
         self.assertEqual(self.state("refused"), {"Result": "exit-code", "ExecMainStatus": "2", "NRestarts": "0"})
@@ -118,7 +118,7 @@ class Live(harness.LiveTest):
                 file.write(text)
             trace = self.read(whole=whole)
             self.assertEqual(trace.header["sampling"]["source"], "nvml")
-            self.assertIn("clock_error", trace.header)  # the unit lets it ask
+            self.assertIn("clock_error", trace.header)  # the unit allows it
             self.record_folder = self.check(record)
             if whole:
                 self.check_law(trace)

@@ -58,7 +58,7 @@ class Live(harness.LiveTest):
     def test_handler_above(self):
         """Above another thread's stack: the kernel would forget where the interrupted call returns to."""
         script = f"setup; thread {{ current ctx; {INSIDE} }}; wait"
-        if harness.INSIDE:  # then nobody forgets anything
+        if harness.INSIDE:  # then nothing is forgotten
             trace, _, inside = self.interrupted(script)
             self.check_law(trace)
             self.assertEqual({call["ret"] for call in inside}, {0})

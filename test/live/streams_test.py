@@ -17,7 +17,7 @@ SCRIPT = "setup; malloc a 4K; htod a host 4K; free a"
 
 class Live(harness.LiveTest):
     def start_stream(self, subcommand, *arguments, **options):
-        """Starts a trace on stdout, which nobody reads yet."""
+        """Starts a trace on stdout, which no process reads yet."""
         return self.start([CUDABPF, subcommand, "-o", "-", "--profile", "full", "--library", LIBRARY, *arguments],
                           stdout=subprocess.PIPE, **options)
 
@@ -50,7 +50,7 @@ class Live(harness.LiveTest):
                 self.assertNotIn("jq", done.stderr.decode())
 
     def test_stdout_of_the_command(self):
-        """The command writes there, too: its lines stay whole, and the trace's can be told apart."""
+        """The command writes there, too: its lines stay whole, and can be distinguished from the trace's."""
         done = self.run_cudabpf("run", "-o", "-", "--only", "cuMem*", "--library", LIBRARY, "--",
                                 *calls(f"print one; {SCRIPT}; sleep 300; print two"))
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -68,13 +68,13 @@ class Live(harness.LiveTest):
         tracer = self.start_stream("attach", "--pid", str(target.pid))
         text = tracer.process.stdout.readline()
         self.assertEqual(json.loads(text)["mode"], "attach")
-        target.tell()
+        target.send_line()
         while b"cuMemFree" not in text:
             line = tracer.process.stdout.readline()
             self.assertTrue(line, tracer.stderr())
             text += line
         self.assertIsNone(target.process.poll())
-        target.tell()
+        target.send_line()
         text += tracer.process.stdout.read()
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
         trace = Trace(text.decode())
@@ -167,7 +167,7 @@ class Live(harness.LiveTest):
                               *calls("setup; loop 60 { sync; sleep 10 }")], env=env, stderr=replica)
         os.close(replica)
         text = b""
-        with contextlib.suppress(OSError):  # when nobody has the other end open any more
+        with contextlib.suppress(OSError):  # when no process has the other end open any more
             while piece := os.read(primary, 65536):
                 text += piece
         self.assertEqual(program.wait(), 0, text)

@@ -41,8 +41,8 @@ assert os.waitpid(child, 0)[1] == 0
 """
 
 
-class Told:
-    """What print_tallies has printed."""
+class Printed:
+    """What print_tallies printed."""
 
     def __init__(self, text):
         lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
@@ -63,42 +63,42 @@ class Live(harness.LiveTest):
     way = ()
 
     def start_counting(self, *arguments, fake=None):
-        """Returns once it counts."""
+        """Starts print_tallies, and returns once it counts."""
         program = self.start([PRINT_TALLIES, "--library", LIBRARY, *arguments], stdout=subprocess.PIPE,
                              env=self.environment(**(fake or {})))
         self.assertEqual(program.process.stdout.readline(), b"ready\n", program.stderr())
         return program
 
-    def told(self, program, status=0):
+    def printed(self, program, status=0):
         text = program.process.stdout.read().decode()
         self.assertEqual(program.wait(), status, program.stderr())
-        told = Told(text)
-        self.check_books(told)
-        return told
+        printed = Printed(text)
+        self.check_books(printed)
+        return printed
 
     def counted(self, command, *arguments, fake=None, status=0):
-        return self.told(self.start_counting(*arguments, "--", *command, fake=fake), status)
+        return self.printed(self.start_counting(*arguments, "--", *command, fake=fake), status)
 
-    def check_books(self, told):
-        records, tallied = told.books["records"], told.books["tallied"]
+    def check_books(self, printed):
+        records, tallied = printed.books["records"], printed.books["tallied"]
         self.assertEqual(records["entered"], records["emitted"] + records["dropped"])
         self.assertEqual(records["received"], records["emitted"])
         self.assertEqual(tallied["begun"], tallied["ended"] + tallied["under_way"] + tallied["dropped"])
-        self.assertEqual(tallied["begun"], told.total("calls") + tallied["dropped"])
-        self.assertEqual(tallied["ended"], told.total("ended"))
-        self.assertEqual(tallied["dropped"], told.losses.get("tally_full", 0))
-        for line in told.sums.values():
+        self.assertEqual(tallied["begun"], printed.total("calls") + tallied["dropped"])
+        self.assertEqual(tallied["ended"], printed.total("ended"))
+        self.assertEqual(tallied["dropped"], printed.losses.get("tally_full", 0))
+        for line in printed.sums.values():
             self.assertFalse(line["went_back"], line)
             self.assertFalse(line["calls"] and line["recorded"], line)
 
-    def check_counts_told(self, told):
+    def check_counts_printed(self, printed):
         """Nothing was lost, and each process that made calls is gone: its sums were handed out exactly once more."""
         found = self.records()
         for pid in found:
-            self.assertEqual(dict(told.counts(pid)), self.called(pid), f"pid {pid}")
-        self.assertEqual({pid for pid, _ in told.sums} - set(found), set())
-        self.assertEqual(told.losses, {})
-        for line in told.sums.values():
+            self.assertEqual(dict(printed.counts(pid)), self.called(pid), f"pid {pid}")
+        self.assertEqual({pid for pid, _ in printed.sums} - set(found), set())
+        self.assertEqual(printed.losses, {})
+        for line in printed.sums.values():
             self.assertEqual(line["lasts"], 1 if line["calls"] else 0, line)
 
     def called(self, pid):
@@ -122,18 +122,18 @@ class Live(harness.LiveTest):
                   "thread { loop 300 { launch f 1 1 1 1 1 1 0; dtoh host a 1K } }; thread { loop 200 { sync } }; "
                   "fork { loop 100 { sync } }; fork { exec { setup; sync; quit 0 } }; query; wait; free a")
         for way in self.in_each_way():
-            told = self.counted(harness.calls(script), *way)
-            self.check_counts_told(told)
-            self.assertEqual(told.books["tallied"]["under_way"], 0)
-            self.assertEqual(told.total("failed"), 0)  # the allocation that failed has a record
-            self.check_times(told)
-            pid = told.processes[0][1]
-            self.assertEqual(told.sums[pid, "cuMemcpyDtoH_v2"]["bytes"], 300 * 1024)
-            self.assertEqual(told.sums[pid, "cuMemcpyHtoD_v2"]["bytes"], 4096)
+            printed = self.counted(harness.calls(script), *way)
+            self.check_counts_printed(printed)
+            self.assertEqual(printed.books["tallied"]["under_way"], 0)
+            self.assertEqual(printed.total("failed"), 0)  # the allocation that failed has a record
+            self.check_times(printed)
+            pid = printed.processes[0][1]
+            self.assertEqual(printed.sums[pid, "cuMemcpyDtoH_v2"]["bytes"], 300 * 1024)
+            self.assertEqual(printed.sums[pid, "cuMemcpyHtoD_v2"]["bytes"], 4096)
 
-    def check_times(self, told):
+    def check_times(self, printed):
         """Each function's time is at least that which its calls took inside the driver."""
-        for (pid, symbol), line in told.sums.items():
+        for (pid, symbol), line in printed.sums.items():
             if not line["calls"]:
                 continue
             inside = [call["end_ns"] - call["begin_ns"] for call in self.records()[pid].calls if call["symbol"] == symbol]
@@ -143,10 +143,10 @@ class Live(harness.LiveTest):
 
     def test_failures(self):
         for way in self.in_each_way():
-            told = self.counted(harness.calls("setup; fails 700 sync; sync; sync; fails 600 query; query"), *way,
+            printed = self.counted(harness.calls("setup; fails 700 sync; sync; sync; fails 600 query; query"), *way,
                                 fake={"FAIL": "cuStreamSynchronize=700@1,cuStreamQuery=600@1"})
-            self.check_counts_told(told)
-            failed = {symbol: line["failed"] for (_, symbol), line in told.sums.items() if line["failed"]}
+            self.check_counts_printed(printed)
+            failed = {symbol: line["failed"] for (_, symbol), line in printed.sums.items() if line["failed"]}
             self.assertEqual(failed, {"cuStreamSynchronize": 1})  # one that is not ready has not failed
 
     def test_whole_machine(self):
@@ -159,11 +159,11 @@ class Live(harness.LiveTest):
             for program in programs:
                 self.assertEqual(program.wait(), 0)
             counting.signal(signal.SIGTERM)
-            told = self.told(counting)
-            self.check_counts_told(told)
-            self.assertEqual(sorted(told.processes),
+            printed = self.printed(counting)
+            self.check_counts_printed(printed)
+            self.assertEqual(sorted(printed.processes),
                              sorted((op, p.pid) for p in programs for op in ("start", "exit")))
-            self.assertEqual(sum(line["calls"] for (_, s), line in told.sums.items() if s == "cuCtxSynchronize"), 120000)
+            self.assertEqual(sum(line["calls"] for (_, s), line in printed.sums.items() if s == "cuCtxSynchronize"), 120000)
 
     def test_attached_in_a_call(self):
         """A call that began before is not counted, though its return is seen."""
@@ -176,23 +176,23 @@ class Live(harness.LiveTest):
             before = self.called(program.pid)
             counting = self.start_counting(*way, "--pid", program.pid)
             self.assertEqual(program.process.stdout.readline(), b"out\n")
-            program.tell()
+            program.send_line()
             self.assertEqual(program.wait(), 0)
             counting.signal(signal.SIGTERM)
-            told = self.told(counting)
+            printed = self.printed(counting)
             after = self.called(program.pid)
-            self.assertEqual(dict(told.counts(program.pid)),
+            self.assertEqual(dict(printed.counts(program.pid)),
                              {s: n - before.get(s, 0) for s, n in after.items() if n > before.get(s, 0)})
-            self.assertEqual(told.total("ended"), told.total("calls"))
+            self.assertEqual(printed.total("ended"), printed.total("calls"))
 
     def test_forked_in_a_call(self):
         """The child returns from a call that only its parent has made."""
         for way in self.in_each_way():
-            told = self.counted([harness.PYTHON, "-c", FORK_IN_A_CALL, LIBRARY], *way)
-            self.check_counts_told(told)
-            self.assertEqual(told.books["tallied"]["under_way"], 0)
+            printed = self.counted([harness.PYTHON, "-c", FORK_IN_A_CALL, LIBRARY], *way)
+            self.check_counts_printed(printed)
+            self.assertEqual(printed.books["tallied"]["under_way"], 0)
             for symbol, calls in (("cuCtxSynchronize", [3, 5]), ("cuLaunchHostFunc", [1, 1])):
-                lines = [line for (_, s), line in told.sums.items() if s == symbol]
+                lines = [line for (_, s), line in printed.sums.items() if s == symbol]
                 self.assertEqual(sorted(line["calls"] for line in lines), calls)
                 self.assertEqual(sorted(line["ended"] for line in lines), calls)
 
@@ -206,9 +206,9 @@ class Live(harness.LiveTest):
             program.signal(signal.SIGKILL)
             program.wait()
             counting.signal(signal.SIGTERM)
-            told = self.told(counting)
-            self.check_counts_told(told)
-            self.assertEqual(told.books["tallied"]["under_way"], 1)
+            printed = self.printed(counting)
+            self.check_counts_printed(printed)
+            self.assertEqual(printed.books["tallied"]["under_way"], 1)
 
     def test_odd_ends(self):
         """Calls that longjmp leaves, that threads end in, and of children of vfork."""
@@ -216,13 +216,13 @@ class Live(harness.LiveTest):
             for way in self.in_each_way():
                 if way is SINGLE_LINKS and odd != "jumps":
                     continue
-                told = self.counted([f"{WORKLOADS}/fake_odd", "--library", LIBRARY, odd], *way)
-                self.check_counts_told(told)
+                printed = self.counted([f"{WORKLOADS}/fake_odd", "--library", LIBRARY, odd], *way)
+                self.check_counts_printed(printed)
                 if odd == "jumps":
-                    self.assertGreater(told.books["tallied"]["under_way"], 0)
+                    self.assertGreater(printed.books["tallied"]["under_way"], 0)
 
     def test_no_room(self):
-        """What does not fit is counted, and what has gone makes room."""
+        """What does not fit is counted, and processes that have gone make room."""
         script = "setup; loop 1000 { sync; query; memory-info }"
         for way in self.in_each_way():
             counting = self.start_counting(*way, "--room", "2")
@@ -232,15 +232,15 @@ class Live(harness.LiveTest):
                 self.assertEqual(program.wait(), 0)
                 wait_for(lambda p=program: ended(p.pid), "gone")
             counting.signal(signal.SIGTERM)
-            told = self.told(counting)
+            printed = self.printed(counting)
             for pid in self.records():
                 for symbol, count in self.called(pid).items():
-                    line = told.sums.get((pid, symbol), {"calls": 0, "recorded": 0})
+                    line = printed.sums.get((pid, symbol), {"calls": 0, "recorded": 0})
                     self.assertIn(line["calls"] + line["recorded"], range(count + 1), symbol)
                     counted += count
-            self.assertGreater(told.losses["tally_full"], 0)
-            self.assertEqual(set(told.losses), {"tally_full"})
-            self.assertEqual(told.total("calls") + told.total("recorded") + told.losses["tally_full"], counted)
+            self.assertGreater(printed.losses["tally_full"], 0)
+            self.assertEqual(set(printed.losses), {"tally_full"})
+            self.assertEqual(printed.total("calls") + printed.total("recorded") + printed.losses["tally_full"], counted)
 
     def test_many_short_processes(self):
         """Each process's sums are removed once it is gone: far more come than there is room for at once."""
@@ -250,8 +250,8 @@ class Live(harness.LiveTest):
                 self.assertEqual(self.start(harness.calls("setup; sync; query")).wait(), 0)
             time.sleep(1)  # the sums are taken each 0.1 s
         counting.signal(signal.SIGTERM)
-        told = self.told(counting)
-        self.check_counts_told(told)
+        printed = self.printed(counting)
+        self.check_counts_printed(printed)
         self.assertEqual(len(self.records()), 60)
 
 

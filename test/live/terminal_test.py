@@ -1,5 +1,5 @@
 """A person who watches a trace, or a reader of its pipe, holds up neither the capture nor its end, and a traced program
-writes to nobody's terminal."""
+writes to no other program's terminal."""
 import contextlib
 import fcntl
 import os
@@ -39,7 +39,7 @@ class Terminal:
     def press(self, key):
         os.write(self.primary, key)
 
-    def told(self):
+    def output(self):
         return self.text.decode(errors="surrogateescape")
 
     def close(self):
@@ -124,8 +124,8 @@ class Live(harness.LiveTest):
         terminal, tracer = self.check_stopped("--live")
         terminal.press(GO)
         self.assertEqual(tracer.wait(), 0)
-        wait_for(lambda: "cudabpf schema" in terminal.told(), "a summary")
-        text = terminal.told()
+        wait_for(lambda: "cudabpf schema" in terminal.output(), "a summary")
+        text = terminal.output()
         shown = len(re.findall(r"^ +\d+\.\d{6}  \S+/\d+ ", text, re.M))
         missed = sum(int(count.replace(",", "")) for count in re.findall(r"… ([\d,]+) more", text))
         trace = self.read()
@@ -136,8 +136,8 @@ class Live(harness.LiveTest):
         terminal, tracer = self.check_stopped()
         terminal.press(GO)
         self.assertEqual(tracer.wait(), 0)
-        wait_for(lambda: "cudabpf schema" in terminal.told(), "a summary")
-        self.assertLessEqual(terminal.told().count("tracing for"), 1)  # a hint may have come first and filled it
+        wait_for(lambda: "cudabpf schema" in terminal.output(), "a summary")
+        self.assertLessEqual(terminal.output().count("tracing for"), 1)  # a hint may have come first and filled it
 
     def test_summary_stopped(self):
         """A signal ends it even if the terminal never takes anything, and the status says what it did."""
@@ -163,7 +163,7 @@ class Live(harness.LiveTest):
 
     @staticmethod
     def has_probes(pid):
-        """For one whose output is stopped: it holds links, and no more of them after a moment."""
+        """Whether a tracer with stopped output holds links, and no more of them after a moment."""
         def links():
             found = 0
             for number in os.listdir(f"/proc/{pid}/fdinfo"):
@@ -183,17 +183,17 @@ class Live(harness.LiveTest):
             wait_for(lambda: select.select([out], [], [], 0)[0], "tracing")
         else:
             wait_for(lambda: self.has_probes(tracer.pid), "probes")
-        target.tell()
+        target.send_line()
         wait_for(lambda: self.total() > 60000, "all calls")
         time.sleep(0.3)
         tracer.signal(number)
         self.assertEqual(tracer.wait(SOON), 124, tracer.stderr())
         self.check_gone()
-        target.tell()
+        target.send_line()
         self.assertEqual(target.wait(), 0)
         self.assertIn("no program reads the trace", tracer.stderr())
-        told, = re.findall(r"^  ([\d,]+) events that came after", tracer.stderr(), re.M)
-        return tracer, int(told.replace(",", ""))
+        late, = re.findall(r"^  ([\d,]+) events that came after", tracer.stderr(), re.M)
+        return tracer, int(late.replace(",", ""))
 
     def test_pipe_unread(self):
         """The first signal ends it, and every line is in the pipe or counted."""
@@ -218,7 +218,7 @@ class Live(harness.LiveTest):
         target = self.target("setup; loop 60000 { sync }")
         tracer = self.start_unread(target)
         wait_for(lambda: select.select([tracer.process.stdout], [], [], 0)[0], "tracing")
-        target.tell()
+        target.send_line()
         self.assertEqual(target.wait(), 0)
         time.sleep(4)
         self.assertIsNone(tracer.process.poll())
@@ -227,7 +227,7 @@ class Live(harness.LiveTest):
         self.check_law(trace)
         self.assertEqual(len(trace.calls), self.total() - self.before)
 
-    # --- how often it is told to end
+    # --- how many signals end it
 
     def test_many_signals(self):
         """However many signals there are, the status is the documented one."""
@@ -274,8 +274,8 @@ class Live(harness.LiveTest):
                 tracer = self.start_on(terminal, "run", *view, "-o", self.path, "--library", LIBRARY, "--",
                                        *self.storm("--rate", "2000", "--count", "1000"))
                 self.assertEqual(tracer.wait(), 0)
-                wait_for(lambda: "cudabpf schema" in terminal.told(), "a summary")
-                for line in re.split(r"\r\n|\r", terminal.told()):  # what is redrawn stays on its line
+                wait_for(lambda: "cudabpf schema" in terminal.output(), "a summary")
+                for line in re.split(r"\r\n|\r", terminal.output()):  # what is redrawn stays on its line
                     if "tracing" in line:
                         self.assertLess(len(line.replace("\033[K", "")), width)
                 self.check_law(self.read())

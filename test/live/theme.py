@@ -1,4 +1,4 @@
-"""Runs the tests of a theme, which is a file: each in a process of its own, so that none finds what another left.
+"""Runs the tests of a theme, which is a file: each in a process of its own, so that no test finds what another left.
 
 Prints a line for each, and what failed ones printed. Writes all outcomes as JUnit to CUDABPF_RESULTS, a file's path, from
 which scripts/list-not-passed takes the tests' names. Exit status 77: all were skipped."""
@@ -15,7 +15,7 @@ import traceback
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-LIMIT_S = 240  # for one test; each waits for its own conditions less long
+LIMIT_S = 240  # for one test; each waits a shorter time for its own conditions
 SUBREAPER = 36
 SKIPPED = 77
 
@@ -66,7 +66,7 @@ def kill_children():
 
 
 def reap():
-    """Orphans that have ended. One that is closing a thousand probes may take a minute, and nobody waits for it."""
+    """Orphans that have ended. One that is closing a thousand probes may take a minute, and no test waits for it."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

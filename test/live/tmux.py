@@ -1,4 +1,4 @@
-"""A shell on a terminal of tmux's, whose screen can be read and whose keys can be pressed."""
+"""A shell on a tmux terminal: its screen can be read and its keys can be pressed."""
 import os
 import shutil
 import subprocess
@@ -31,7 +31,7 @@ class Terminal:
         self.tmux("kill-server")
 
     def press(self, *keys):
-        """By tmux's names: Up, F4, C-c, Enter; other words are typed."""
+        """Presses keys by tmux's names: Up, F4, C-c, Enter; other words are typed."""
         for key in keys:
             self.tmux("send-keys", key)
             time.sleep(0.02)

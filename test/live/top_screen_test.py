@@ -21,8 +21,8 @@ class Live(harness.LiveTest):
         env = {**self.environment(LOG=None), **environment}
         return tmux.Terminal(self, self.folder, {key: value for key, value in env.items() if value is not None}, width, height)
 
-    def works(self, name, pause, size="64K", waits=False):
-        """A process that makes calls for as long as the test lasts, perhaps once it is told to."""
+    def worker(self, name, pause, size="64K", waits=False):
+        """A process that makes calls for as long as the test lasts, from the start, or once it is sent a line."""
         script = f"comm {name}; {'read; ' if waits else ''}setup; malloc a {size}; loop 100000 {{ sync; sleep {pause} }}"
         process = self.start(calls(script), env=self.environment(LOG=None), stdin=-1)
 
@@ -34,7 +34,7 @@ class Live(harness.LiveTest):
         return process
 
     def top(self, terminal, *arguments, interval="200ms", end=""):
-        """Starts it there, and writes down its process id and how the terminal is before and after."""
+        """Starts top there, and writes down its process id and the terminal's modes before and after."""
         command = ["top", "--profile", "full", "--library", LIBRARY, "--interval", interval, *map(str, arguments)]
         self.modes = [f"{self.folder}/before", f"{self.folder}/after"]
         pid_file = f"{self.folder}/pid"
@@ -65,13 +65,13 @@ class Live(harness.LiveTest):
             terminal.wait_for(lambda one=process: self.row(terminal, one.pid), f"a row of {process.pid}")
         for process in processes:
             if process.waits:
-                process.tell()
+                process.send_line()
         self.assertTrue(terminal.is_taken())
         return terminal
 
     @staticmethod
     def row(terminal, pid):
-        """What stands behind a process's name, or nothing."""
+        """What follows a process's name, or nothing."""
         for line in terminal.lines():
             if re.match(rf" *{pid} ", line):
                 return line.split()
@@ -102,7 +102,7 @@ class Live(harness.LiveTest):
         self.top(terminal, "--pid", target.pid, "--kernels", interval="400ms")
         terminal.until("no process has called CUDA yet")
         before = self.total()
-        target.tell()
+        target.send_line()
         self.assertEqual(target.process.stdout.readline(), b"done\n")
         made = self.total() - before
         self.assertGreater(made, 6500)
@@ -116,7 +116,7 @@ class Live(harness.LiveTest):
         self.assertNotIn("LOST", text)
         terminal.press("q")
         self.check_as_before(terminal)
-        for books in ("entered", "begun", "balance"):  # books that balance need nobody's attention
+        for books in ("entered", "begun", "balance"):  # books that balance need no attention
             self.assertNotIn(books, terminal.shown())
 
     def test_rates(self):
@@ -126,7 +126,7 @@ class Live(harness.LiveTest):
         terminal = self.terminal(120, 40)
         self.top(terminal, "--pid", target.pid, interval="10s")
         terminal.until("no process has called CUDA yet")
-        target.tell()
+        target.send_line()
         self.assertEqual(target.process.stdout.readline(), b"done\n")
         counts = self.records()[target.pid].counts
         text = terminal.until("cuStreamQuery")
@@ -181,7 +181,7 @@ class Live(harness.LiveTest):
         self.assertNotIn("balance", text)
 
     def test_hostile_name(self):
-        """A process's name moves no cursor, changes no title, and does not turn the line round."""
+        """A process's name moves no cursor, changes no title, and does not reverse the line."""
         os.makedirs(f"{self.folder}/bin")
         program, *arguments = calls("setup; loop 100000 { sync; sleep 10 }")
         os.symlink(program, f"{self.folder}/bin/{HOSTILE}")
@@ -194,7 +194,7 @@ class Live(harness.LiveTest):
         self.check_as_before(terminal)
 
     def test_colours(self):
-        target = self.works("worker", 10)
+        target = self.worker("worker", 10)
         coloured = r"\033\[([0-9]*;)*(3[0-7]|9[0-7])[;m]"
         terminal = self.watched(target)
         self.assertRegex(terminal.shown(colours=True), coloured)
@@ -208,7 +208,7 @@ class Live(harness.LiveTest):
         self.check_as_before(terminal)
 
     def test_without_utf8(self):
-        target = self.works("worker", 5)
+        target = self.worker("worker", 5)
         terminal = self.watched(target, LC_ALL="C")
         text = terminal.until("cuStreamSynch")
         self.assertTrue(text.isascii(), text)
@@ -217,7 +217,7 @@ class Live(harness.LiveTest):
 
     def three(self):
         """They allocate once they are watched: what they had before is not known."""
-        return [self.works("alpha", 5, "1M", True), self.works("beta", 40, "3M", True), self.works("gamma", 300, "2M", True)]
+        return [self.worker("alpha", 5, "1M", True), self.worker("beta", 40, "3M", True), self.worker("gamma", 300, "2M", True)]
 
     def sort_by(self, terminal, title, open_with):
         terminal.press(open_with)
@@ -288,7 +288,7 @@ class Live(harness.LiveTest):
         self.check_as_before(terminal)
 
     def test_pause(self):
-        target = self.works("worker", 5)
+        target = self.worker("worker", 5)
         terminal = self.watched(target)
         for key in ("Space", "p", "z", "Z"):
             terminal.press(key)
@@ -315,7 +315,7 @@ class Live(harness.LiveTest):
         self.end_calls()
 
     def test_columns_and_help(self):
-        target = self.works("worker", 10)
+        target = self.worker("worker", 10)
         terminal = self.watched(target)
         terminal.press("F2", "Home", "Down", "Down", "Space", "Escape")
         terminal.until_not("CALLS/S  LAUNCH")
@@ -333,7 +333,7 @@ class Live(harness.LiveTest):
         self.check_as_before(terminal)
 
     def test_resizing(self):
-        target = self.works("worker", 10)
+        target = self.worker("worker", 10)
         terminal = self.watched(target)
         terminal.resize(40, 10)
         terminal.wait_for(lambda: any(re.search(r"PID NAME +CALLS/S CUDA%.$", line) for line in terminal.lines()), "fewer columns")
@@ -351,21 +351,21 @@ class Live(harness.LiveTest):
     # --- ends
 
     def test_ctrl_c(self):
-        """It goes to the command, which ends of it; the second one ends the watching."""
+        """It goes to the command and ends it; the second one ends top."""
         terminal = self.terminal()
         self.top(terminal, "--", *calls("setup; loop 100000 { sync; sleep 5 }"), end="; echo sta''tus=$?")
         terminal.until("cuStreamSynch")
         terminal.press("C-c")
         terminal.until("status=130")
         self.check_as_before(terminal)
-        target = self.works("worker", 10)
+        target = self.worker("worker", 10)
         self.top(terminal, "--pid", target.pid)
         terminal.wait_for(lambda: self.row(terminal, target.pid), "a row")
         terminal.press("C-c")
         self.check_as_before(terminal)
 
     def test_stopped_and_continued(self):
-        target = self.works("worker", 10)
+        target = self.worker("worker", 10)
         terminal = self.watched(target)
         for _ in range(2):
             terminal.press("C-z")
@@ -386,7 +386,7 @@ class Live(harness.LiveTest):
 
     def test_background(self):
         """It draws once it is in the foreground, and is not stopped before."""
-        target = self.works("worker", 10)
+        target = self.worker("worker", 10)
         terminal = self.terminal()
         self.top(terminal, "--pid", target.pid, end="&")
         time.sleep(1.5)
@@ -399,8 +399,8 @@ class Live(harness.LiveTest):
         self.check_as_before(terminal)
 
     def test_signals(self):
-        """Those that ask it to end, and those of crashes."""
-        target, terminal = self.works("worker", 10), self.terminal()
+        """Signals that request its end, and those of crashes."""
+        target, terminal = self.worker("worker", 10), self.terminal()
         for number, status in ((signal.SIGTERM, 0), (signal.SIGHUP, 0), (signal.SIGSEGV, 139), (signal.SIGABRT, 134),
                                (signal.SIGUSR1, 138)):
             with self.subTest(number):
@@ -421,7 +421,7 @@ class Live(harness.LiveTest):
 
     def test_stuck_terminal(self):
         """Ctrl-S stops the page, and neither the capture nor its end."""
-        target = self.works("worker", 1)
+        target = self.worker("worker", 1)
         terminal = self.watched(target)
         terminal.press("C-s")
         stuck = terminal.shown()
@@ -432,7 +432,7 @@ class Live(harness.LiveTest):
         self.check_as_before(terminal)
 
     def test_messages(self):
-        """They are on the page, do not destroy it, and stand on the main screen afterwards."""
+        """They are on the page, do not destroy it, and are on the main screen afterwards."""
         terminal = self.terminal(100, 30)
         self.top(terminal, "--", "sh", "-c", shlex.join(calls("setup; loop 100000 { sync; sleep 10 }")) + " & sleep 0.5")
         terminal.until("run on and are traced until Ctrl-C")
@@ -444,7 +444,7 @@ class Live(harness.LiveTest):
 
     def test_write(self):
         """w writes what is kept, and says where, and q ends it; without --keep-last w says what it takes."""
-        target = self.works("worker", 10)
+        target = self.worker("worker", 10)
         path = f"{self.folder}/kept.jsonl.zst"
         terminal = self.terminal(120, 30)
         self.top(terminal, "--keep-last", "30s", "-o", path, "--pid", target.pid)
@@ -469,8 +469,8 @@ class Live(harness.LiveTest):
     # --- where it is not
 
     def test_text(self):
-        """On a terminal that cannot be drawn on, without a terminal, and if it is asked for: as text."""
-        target = self.works("worker", 10)
+        """On a terminal that cannot be drawn on, without a terminal, and on request: as text."""
+        target = self.worker("worker", 10)
         terminal = self.terminal(200, 40)
         for before, flags in (("TERM=dumb", ""), ("TERM=", ""), ("", "--once"), ("", "--json")):
             terminal.run("clear")

@@ -1,4 +1,4 @@
-"""What `cudabpf top` tells of each interval adds up to what the simulated driver counted, and nothing is written."""
+"""What `cudabpf top` reports of each interval adds up to what the simulated driver counted, and nothing is written."""
 import collections
 import json
 import os
@@ -30,21 +30,21 @@ class Live(harness.LiveTest):
         return records, tallied
 
     def check_sums(self, intervals, inside=None):
-        """Of each process and of all of them."""
+        """The sums of each process and of all of them."""
         self.check_books(intervals)
-        told = {}
+        reported = {}
         for interval in intervals:
             self.assertEqual(interval["lost"], 0)
             self.assertFalse(interval["lost_uncounted"])
             self.assertEqual(interval["calls"], sum(process["calls"] for process in interval["processes"]))
             for process in interval["processes"]:
-                sums = told.setdefault(process["pid"], [0, 0])
+                sums = reported.setdefault(process["pid"], [0, 0])
                 sums[0] += process["calls"]
                 sums[1] += process["launches"]
         made = {pid: [sum(record.counts.values()), sum(record.counts.get(name, 0) for name in LAUNCHES)]
                 for pid, record in harness.records(self.record_folder, inside).items()}
         self.assertTrue(made)
-        self.assertEqual({pid: sums for pid, sums in told.items() if sums[0]}, made)
+        self.assertEqual({pid: sums for pid, sums in reported.items() if sums[0]}, made)
 
     def test_sums(self):
         command = [f"{WORKLOADS}/fake_inference", "--library", LIBRARY, "--tokens", "300", "--token-pause", "2000",
@@ -112,7 +112,7 @@ class Live(harness.LiveTest):
                 self.assertEqual(devices[-1], (0, 0, 4 << 20))  # it has ended
 
     def test_whole_machine(self):
-        """Processes that come and go, each of them told with its name."""
+        """Processes that come and go, each of them listed with its name."""
         program = subprocess.Popen([harness.CUDABPF, "top", "--json", "--profile", "full", "--library", LIBRARY,
                                     "--interval", "100ms"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.addCleanup(program.kill)

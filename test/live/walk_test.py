@@ -16,7 +16,7 @@ INFERENCE = f"fake_inference --library {LIBRARY} --tokens 20"
 
 
 class Screen:
-    """A shell in tmux, with nobody's settings."""
+    """A shell in tmux, with no user's settings."""
 
     def __init__(self, test, width, height):
         self.width, self.height = width, height
@@ -34,7 +34,7 @@ class Screen:
         return self.tmux("capture-pane", "-p").rstrip("\n")
 
     def until(self, is_there, what):
-        """The screen, once it is so."""
+        """The screen's text, once the condition holds for it."""
         end = time.monotonic() + PATIENCE
         while not is_there(text := self.text()):
             if time.monotonic() > end:
@@ -56,7 +56,7 @@ class Screen:
         return text.split("\n")[-1] == PROMPT.strip()
 
     def read(self, line):
-        """What stands there first; a pager, if one came, is left."""
+        """What the screen shows first; a pager, if one came, is left."""
         self.type(line)
 
         def paged(text):
@@ -68,14 +68,14 @@ class Screen:
         return page
 
     def ask(self, line):
-        """What stands there once the command is done, without the command."""
+        """What the screen shows once the command is done, without the command."""
         self.type(line)
         self.until(lambda text: self.prompts(text) and len(text.split("\n")) > 1, f"the end of `{line}`")
         whole = self.tmux("capture-pane", "-pJ", "-S", "-").rstrip("\n").split("\n")
         assert whole[0].startswith(PROMPT + line[:20]), whole[0]
-        for told in whole[1:]:  # joined: what the terminal had to break is longer than it
-            if len(told) > self.width and not re.match(r" +cudabpf (summary|report) |cudabpf: ", told):
-                raise AssertionError(f"`{line}` shows a line of {len(told)} characters on {self.width}: {told}")
+        for shown in whole[1:]:  # joined: what the terminal had to break is longer than it
+            if len(shown) > self.width and not re.match(r" +cudabpf (summary|report) |cudabpf: ", shown):
+                raise AssertionError(f"`{line}` shows a line of {len(shown)} characters on {self.width}: {shown}")
         return "\n".join(whole[1:-1])
 
 
@@ -85,12 +85,12 @@ class Live(harness.LiveTest):
         os.symlink(CUDABPF, f"{self.folder}/bin/cudabpf")
         os.symlink(f"{ROOT}/traces", f"{self.folder}/recorded")
         screen = Screen(self, width, height)
-        self.asks_for_help(screen)
+        self.reads_help(screen)
         self.tries_without_gpu(screen)
         self.traces_a_command(screen)
         self.traces_the_machine(screen)
 
-    def asks_for_help(self, screen):
+    def reads_help(self, screen):
         self.assertRegex(screen.read("cudabpf help"), r"(?m)^cudabpf records CUDA driver calls|^Usage: ")
         self.assertRegex(screen.ask("cudabpf doctor | head -3"), r"^✓ cudabpf can trace here")
         self.assertIn("did you mean summary?", screen.ask("cudabpf sumary recorded/h200-gpt2.jsonl.zst"))
@@ -112,9 +112,9 @@ class Live(harness.LiveTest):
     def traces_a_command(self, screen):
         """The last lines say what to type next; typed, it answers."""
         screen.ask(f"cudabpf run --library {LIBRARY} -- {INFERENCE}")
-        told = screen.text()
-        self.assertRegex(told, r"\n  traces/trace_\w+\.jsonl  \d+")
-        line = re.search(r"\n  (cudabpf summary --all traces/trace_\w+\.jsonl)\n", told).group(1)
+        text = screen.text()
+        self.assertRegex(text, r"\n  traces/trace_\w+\.jsonl  \d+")
+        line = re.search(r"\n  (cudabpf summary --all traces/trace_\w+\.jsonl)\n", text).group(1)
         self.assertIn("iterations", screen.read(line))
         self.assertEqual(screen.ask("cudabpf run -q -- sh -c 'exit 7'; echo $?").split("\n")[-1], "7")
 
@@ -123,8 +123,8 @@ class Live(harness.LiveTest):
         for trace in glob.glob(f"{self.folder}/traces/*"):
             os.unlink(trace)
         screen.type(f"cudabpf --library {LIBRARY}")
-        told = screen.until(lambda text: "Ctrl-C" in text, "how it ends")
-        self.assertIn("tracing every process on this machine into traces/", told)
+        shown = screen.until(lambda text: "Ctrl-C" in text, "how it ends")
+        self.assertIn("tracing every process on this machine into traces/", shown)
         wait_for(lambda: glob.glob(f"{self.folder}/traces/*.zst"), "a trace")
         done = self.start([f"{WORKLOADS}/fake_inference", "--library", LIBRARY, "--tokens", "20"])
         done.wait()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Interrupts of a GPU that does not exist: the handlers run where the real ones do, at once on the
- * current CPU, and later in a thread. Nobody counts them: there are as many as were asked for.
+ * current CPU, and later in a thread. They are not counted: there are as many as were requested.
  */
 #include <linux/delay.h>
 #include <linux/interrupt.h>

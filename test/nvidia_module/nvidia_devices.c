@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A stand-in for nvidia.ko, for tests without a GPU: the devices; the functions that a tracer can
- * attach to, with the real names and signatures; and ioctls that it counts and answers as told.
+ * attach to, with the real names and signatures; and ioctls that it counts and answers by rules.
  *
  * Up to 535 the devices belong to a "frontend", whose functions call the modules' own. Built with
  * FRONTEND defined this is such a driver.
@@ -20,7 +20,7 @@
 struct opened {
   int node;
   wait_queue_head_t waiting;
-  bool event; /* an event was asked for, and has come */
+  bool event; /* an event was requested, and has come */
 };
 
 static int node_of(const struct file* file) {

@@ -26,7 +26,7 @@ struct reply {
 /* Counts one operation; number and subject (a control, or a class) are an ioctl's. */
 void stand_in_count(int node, enum operation operation, u32 number, u32 subject);
 
-/* The answer to an ioctl, after the delay that a rule asks for. */
+/* The answer to an ioctl, after the delay that a rule sets. */
 struct reply stand_in_reply(int node, u32 number, u32 subject);
 
 /* For the files in debugfs. */

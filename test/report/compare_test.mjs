@@ -5,13 +5,13 @@ import { COMPARED, focus, json, opened, plain, rows, same } from "./pages.mjs";
 
 for (const name of COMPARED)
   test(`${name}: begins with what diff answers`, () => opened(name, async (page) => {
-    const told = JSON.parse(await page.evaluate(() => JSON.stringify(window.cudabpfReport.told)));
+    const answers = JSON.parse(await page.evaluate(() => JSON.stringify(window.cudabpfReport.told)));
     const { a, b, ...difference } = json(name);
-    same(told.difference, difference, "difference");
+    same(answers.difference, difference, "difference");
     if (difference.verdict)
       assert.deepEqual(await page.locator(".finding.first > *").allTextContents(), [difference.verdict.title, difference.verdict.text]);
-    same(told.a.trace, a, "a");
-    same(told.b.trace, b, "b");
+    same(answers.a.trace, a, "a");
+    same(answers.b.trace, b, "b");
     const rowsOf = (caption) => page.getByRole("region", { name: caption, exact: true }).locator("tbody tr").count();
     await page.locator("#tab-figures").click();
     assert.equal(await rowsOf("Totals"), difference.totals.length);
@@ -32,7 +32,7 @@ test("what became slower is said first, with both figures", () => opened("vs-slo
   assert.deepEqual(gemm.slice(1), ["42", "42", "1.69 ms", "2.19 ms", "+504 µs", "40.4 µs", "52.5 µs", "+29.9 %"]);
 }));
 
-test("what is only asked for is no verdict on iterations", () => opened("vs-transformer", async (page) => {
+test("iterations that were only issued get no verdict", () => opened("vs-transformer", async (page) => {
   assert.equal(await page.locator(".finding.first h2").textContent(), "Iterations cannot be compared");
   assert.ok((await page.locator(".finding.first").textContent()).includes("B does not synchronise after each iteration, so its times cover submission only."));
 }));
@@ -95,10 +95,10 @@ test("a range of two traces has the figures of --from and --to in both", () => o
   assert.equal(await page.locator("#panel h3").first().textContent(), "Functions in the selected ranges");
   const counted = JSON.parse(await page.evaluate(() => JSON.stringify(window.cudabpfReport.ranges.counted().functions[0].rows)));
   assert.ok(a.length > 3 && b.length > 3);
-  for (const [side, told] of [["a", a], ["b", b]]) {
+  for (const [side, expected] of [["a", a], ["b", b]]) {
     const ofSide = counted.filter((row) => row[side]);
-    assert.deepEqual(ofSide.map((row) => [row.name, row[side].count]).sort(), told.map((row) => [row.name, row.count]).sort());
-    for (const row of told) assert.ok(Math.abs(ofSide.find((one) => one.name === row.name)[side].total_us - row.total_us) < 0.0015, row.name);
+    assert.deepEqual(ofSide.map((row) => [row.name, row[side].count]).sort(), expected.map((row) => [row.name, row.count]).sort());
+    for (const row of expected) assert.ok(Math.abs(ofSide.find((one) => one.name === row.name)[side].total_us - row.total_us) < 0.0015, row.name);
   }
   const shown = await rows(page);
   for (const row of shown) {

@@ -50,14 +50,14 @@ test("each sample of both GPUs is in its curve", { skip: unbuilt }, () => opened
   for (const [device, field, title] of [[0, "power_w", "power"], [1, "power_w", "power"], [0, "sm_active", "activity"], [1, "sm_active", "activity"]]) {
     const samples = gpuLines.filter((line) => line.op === "sample" && line.gpu === device && field in line);
     assert.ok(samples.length > 5);
-    const told = await page.evaluate((title) => {
+    const shown = await page.evaluate((title) => {
       const { curves } = window.cudabpfReport, curve = curves.curves.find((one) => one.title === title);
       return { times: curve.times, values: curve.lines[0].values };
     }, `GPU ${device} ${title}`);
     const step = await page.evaluate(() => window.cudabpfReport.timeline.curves.gpus[0].step_ns);
     for (const { ts, [field]: value } of samples) {
-      const at = told.times.findIndex((time) => time > ts);
-      assert.ok(told.times[at] - ts <= step && Math.abs(told.values[at] - value) < 1e-6, `GPU ${device} ${title} at ${ts}`);
+      const at = shown.times.findIndex((time) => time > ts);
+      assert.ok(shown.times[at] - ts <= step && Math.abs(shown.values[at] - value) < 1e-6, `GPU ${device} ${title} at ${ts}`);
       if (ts < 5e6) continue; // at the very edge
       const seen = await drawn(page, `GPU ${device} ${title}`, ts - 1e6);
       assert.ok(seen, `GPU ${device} ${title}: nothing is drawn at ${ts}`);
@@ -67,9 +67,9 @@ test("each sample of both GPUs is in its curve", { skip: unbuilt }, () => opened
 }));
 
 test("what the GPUs did is in their streams' rows, when they did it", { skip: unbuilt }, () => opened("simulated", async (page) => {
-  const works = gpuLines.filter((line) => ["kernel", "copy", "set", "graph"].includes(line.op)).sort((a, b) => a.ts - b.ts || a.duration_us - b.duration_us);
-  assert.ok(works.length > 1000);
-  const told = await page.evaluate(() => {
+  const operations = gpuLines.filter((line) => ["kernel", "copy", "set", "graph"].includes(line.op)).sort((a, b) => a.ts - b.ts || a.duration_us - b.duration_us);
+  assert.ok(operations.length > 1000);
+  const shown = await page.evaluate(() => {
     const { timeline } = window.cudabpfReport, all = [];
     for (const lane of timeline.lanes) {
       if (lane.kind !== "gpu") continue;
@@ -81,7 +81,7 @@ test("what the GPUs did is in their streams' rows, when they did it", { skip: un
     }
     return all.sort((a, b) => a.ts - b.ts || a.ns - b.ns);
   });
-  assert.deepEqual(told, works.map((work) => ({ op: work.op, what: work.kernel ?? work.direction ?? "", row: `GPU ${work.device} stream ${work.queue}`,
+  assert.deepEqual(shown, operations.map((work) => ({ op: work.op, what: work.kernel ?? work.direction ?? "", row: `GPU ${work.device} stream ${work.queue}`,
     ts: work.ts, ns: Math.round(work.duration_us * 1000), call: work.call })));
 }));
 

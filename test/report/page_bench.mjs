@@ -13,7 +13,7 @@ await page.waitForSelector("html[data-drawn]", { timeout: 120_000 });
 const drawn = performance.now() - began;
 const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime);
 
-// Each frame moves the view. What draws it has asked for the frame before the test does, so the time
+// Each frame moves the view. What draws it has requested the frame before the test does, so the time
 // between two frames has the drawing in it.
 const framesOf = (moves) => page.evaluate(async (moves) => {
   const { view } = window.cudabpfReport, frames = 120, times = [];
@@ -32,11 +32,11 @@ const framesOf = (moves) => page.evaluate(async (moves) => {
   return { middle: times[frames / 2], worst: times[Math.floor(frames * 0.95)] };
 }, moves);
 const events = await page.evaluate(() => window.cudabpfReport.timeline.lanes.reduce((sum, lane) => sum + lane.size, 0));
-const told = [];
+const results = [];
 for (const moves of ["zoom", "pan"]) {
   const { middle, worst } = await framesOf(moves);
-  told.push(`${moves} ${(1000 / middle).toFixed(0)} frames/s, 95 % at least ${(1000 / worst).toFixed(0)}`);
+  results.push(`${moves} ${(1000 / middle).toFixed(0)} frames/s, 95 % at least ${(1000 / worst).toFixed(0)}`);
 }
 console.log(`            ${events.toLocaleString("en")} events drawn; first paint ${Math.round(paint)} ms, verdict ${Math.round(verdict)} ms, ` +
-  `timeline ${Math.round(drawn)} ms; ${told.join("; ")}`);
+  `timeline ${Math.round(drawn)} ms; ${results.join("; ")}`);
 await browser.close();

@@ -1,4 +1,4 @@
-// The page of one trace: what it says, to whom, and what it lets nobody do.
+// The page of one trace: what it says, to which readers, and what it lets none of them do.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { axe, browser, COMPARED, focus, json, length, NAMES, opened, plain, REPORTS, same, shown } from "./pages.mjs";
@@ -6,18 +6,18 @@ import { axe, browser, COMPARED, focus, json, length, NAMES, opened, plain, REPO
 for (const name of NAMES) {
   if (!COMPARED.includes(name)) test(`${name}: what the page has is what the subcommands answer`, () => opened(name, async (page) => {
     const answers = JSON.parse(await page.evaluate(() => JSON.stringify(window.cudabpfReport.answers)));
-    const told = json(name);
-    for (const [subcommand, { trace, ...answer }] of Object.entries(told)) {
+    const expected = json(name);
+    for (const [subcommand, { trace, ...answer }] of Object.entries(expected)) {
       same(answers.answers[subcommand], answer, subcommand);
       if (subcommand === "summary") same(answers.trace, trace, "trace");
     }
     const figures = await page.locator(".figures > div").evaluateAll((all) => Object.fromEntries(
       all.map((one) => [one.querySelector("dt").textContent, one.querySelector("dd").textContent])));
-    const { calls, launched, kernel_runs } = told.summary.summary;
+    const { calls, launched, kernel_runs } = expected.summary.summary;
     assert.equal(plain(figures.calls), calls);
     const [title, kernels] = Object.entries(figures).find(([one]) => one.startsWith("kernels run"));
     assert.deepEqual([plain(kernels), plain(title.replace(/\D/g, ""))], [kernel_runs, launched]);
-    const verdict = told.summary.summary.verdict[0];
+    const verdict = expected.summary.summary.verdict[0];
     if (verdict && name !== "hostile") {
       assert.equal(await page.locator(".finding.first h2").textContent().then((text) => text.startsWith(verdict.title)), true);
       assert.equal(await page.locator(".finding.first p").textContent(), verdict.text.replaceAll("`", ""));
@@ -25,7 +25,7 @@ for (const name of NAMES) {
   }));
   const looks = [[1280, "light"], [390, "dark"], ...(["hostile", "measured"].includes(name) ? [[1280, "dark"], [390, "light"]] : [])];
   for (const [width, colorScheme] of looks)
-    test(`${name}: fits ${width} pixels, and bars nobody, ${colorScheme}`, () => opened(name, async (page) => {
+    test(`${name}: fits ${width} pixels, and is accessible, ${colorScheme}`, () => opened(name, async (page) => {
       const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
       assert.ok(overflow <= 0, `${overflow} pixels too wide`);
       await focus(page);
@@ -136,12 +136,12 @@ for (const colorScheme of ["light", "dark"])
     });
   }, { colorScheme }));
 
-test("what stands between backticks is code", () => opened("vs-slower", async (page) => {
+test("text between backticks is code", () => opened("vs-slower", async (page) => {
   assert.equal(await page.locator(".rule code").textContent(), "cudabpf diff");
   assert.ok(!(await page.locator("header").textContent()).includes("`"));
 }));
 
-test("the command is said, and whose verdict it is", () => opened("gpt2", async (page) => {
+test("the command is said, and which thread the verdict is about", () => opened("gpt2", async (page) => {
   assert.equal(await page.locator(".command").textContent(), "python3 scripts/workloads/transformer_inference.py --tokens 32");
   assert.equal(await page.locator(".whose").textContent(), "python3 629, thread 629");
   assert.equal(await page.locator("h1").textContent(), "h200-gpt2.jsonl.zst");

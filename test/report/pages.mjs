@@ -18,17 +18,17 @@ before(async () => {
 });
 after(async () => { await browser?.close(); });
 
-// A page that may not ask the network for anything, and complains of nothing.
+// A page that may not request anything from the network, and logs no complaint.
 export async function opened(name, run, { width = 1280, colorScheme = "light", hash = "" } = {}) {
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme, offline: true, reducedMotion: "reduce" });
   const page = await context.newPage();
-  const complaints = [], asked = [];
+  const complaints = [], requested = [];
   page.on("console", (message) => {
     const own = message.text().includes("willReadFrequently"); // of tests that read what is drawn
     if (["error", "warning"].includes(message.type()) && !own) complaints.push(message.text());
   });
   page.on("pageerror", (error) => complaints.push(error.message));
-  page.on("request", (request) => asked.push(request.url()));
+  page.on("request", (request) => requested.push(request.url()));
   page.on("dialog", (dialog) => { complaints.push(`dialog: ${dialog.message()}`); void dialog.dismiss(); });
   const url = `file://${REPORTS}/${name}.html`;
   await page.goto(url + hash);
@@ -36,7 +36,7 @@ export async function opened(name, run, { width = 1280, colorScheme = "light", h
   await run(page);
   await page.waitForTimeout(50);
   assert.deepEqual(complaints, []);
-  assert.deepEqual(asked.filter((one) => !one.startsWith(url)), []);
+  assert.deepEqual(requested.filter((one) => !one.startsWith(url)), []);
   await context.close();
 }
 export const shown = (page) => page.evaluate(() => ({ ...window.cudabpfReport.view.window }));
@@ -47,13 +47,13 @@ export const rows = (page) => page.locator("#panel .table").first().locator("tbo
 export const plain = (text) => Number(text.replaceAll(",", ""));
 
 // Texts are cut and made printable, and long lists are cut and say so.
-export function same(page, told, where) {
-  if (Array.isArray(told)) {
-    assert.equal(page.length, Math.min(told.length, 2000), where);
-    page.forEach((one, index) => same(one, told[index], `${where}[${index}]`));
-  } else if (told && typeof told === "object") {
-    for (const key of Object.keys(told)) same(page[key], told[key], `${where}.${key}`);
-  } else if (typeof told !== "string" || /^[\x20-\x7e]{0,4096}$/.test(told)) assert.deepEqual(page, told, where);
+export function same(page, expected, where) {
+  if (Array.isArray(expected)) {
+    assert.equal(page.length, Math.min(expected.length, 2000), where);
+    page.forEach((one, index) => same(one, expected[index], `${where}[${index}]`));
+  } else if (expected && typeof expected === "object") {
+    for (const key of Object.keys(expected)) same(page[key], expected[key], `${where}.${key}`);
+  } else if (typeof expected !== "string" || /^[\x20-\x7e]{0,4096}$/.test(expected)) assert.deepEqual(page, expected, where);
 }
 
 export const NAMES = readdirSync(REPORTS).filter((name) => name.endsWith(".html")).map((name) => name.slice(0, -5));

@@ -33,7 +33,7 @@ def skip(reason):
 
 
 def hostile_lines():
-    """A trace whose every text is markup, too long, or no UTF-8, and whose times are absurd."""
+    """A trace in which every text is markup, too long, or no UTF-8, and the times are absurd."""
     yield {"type": "trace", "format": "cudabpf-trace", "format_version": "2.0", "host": MARKUP, "command": [MARKUP]}
     yield {"type": "process", "op": "start", "ts": 1, "pid": 7, "comm": MARKUP, "cmdline": MARKUP}
     names = (MARKUP, "k" * 10_000, "javascript:alert(1)", "bad\udcff\udc80bytes", "\u202egnp.exe", "a\x1eb\x1fc", "${hacked}", "__proto__")
@@ -155,7 +155,7 @@ def make_reports(cudabpf, folder):
     for title, trace in traces.items():
         ask("report", trace, "-o", folder / f"{title}.html")
         answers = {}
-        for subcommand in SUBCOMMANDS:  # a report has more of the longest gaps than `gaps` shows unless it is told
+        for subcommand in SUBCOMMANDS:  # a report has more of the longest gaps than `gaps` shows by default
             top = ("--top", "200") if subcommand == "gaps" else ()
             answers[subcommand] = json.loads(ask(subcommand, *top, "--json", trace))
         (folder / f"{title}.json").write_text(json.dumps(answers), encoding="utf-8")
@@ -163,11 +163,11 @@ def make_reports(cudabpf, folder):
                           "vs-times": (folder / "fast.jsonl", folder / "slow.jsonl")}.items():
         ask("report", ROOT / a, ROOT / b, "-o", folder / f"{title}.html")
         (folder / f"{title}.json").write_bytes(ask("diff", "--json", ROOT / a, ROOT / b))
-    for subcommand in ("calls", "ioctls", "summary"):  # of the ranges that the page is asked for
+    for subcommand in ("calls", "ioctls", "summary"):  # for the ranges that the tests select in the page
         for title, begin, end in (("gpt2", 14_250_000_000, 14_500_000_000), ("gpt2", 2_500_000_000, 3_200_000_000),
                                   ("measured", 7_810_000, 9_000_000)):
-            told = ask(subcommand, "--json", "--from", f"{begin}ns", "--to", f"{end}ns", TRACES[title])
-            (folder / f"{title}-{subcommand}-{begin}-{end}.json").write_bytes(told)
+            answer = ask(subcommand, "--json", "--from", f"{begin}ns", "--to", f"{end}ns", TRACES[title])
+            (folder / f"{title}-{subcommand}-{begin}-{end}.json").write_bytes(answer)
     for side, trace in zip("ab", COMPARED["vs-transformer"]):
         (folder / f"vs-transformer-{side}-calls.json").write_bytes(ask("calls", "--json", "--from", "2500ms", "--to", "6500ms", ROOT / trace))
 

@@ -10,9 +10,9 @@ for (const [name, from, to] of [["gpt2", 14_250_000_000, 14_500_000_000], ["gpt2
     const counted = await page.evaluate(([from, to]) => window.cudabpfReport.tablesOf({ from, to }), [from, to]);
     assert.equal(counted.functions.reduce((all, row) => all + row.count, 0), sum);
     const near = (a, b, what) => assert.ok(Math.abs(a - b) < 0.0015, `${what}: ${a} is not ${b}`);
-    for (const [of, told] of [["functions", json(`${name}-calls-${from}-${to}`).calls], ["ioctls", json(`${name}-ioctls-${from}-${to}`).calls]]) {
-      assert.ok(of === "ioctls" || told.length > 3);
-      for (const row of told) {
+    for (const [of, expected] of [["functions", json(`${name}-calls-${from}-${to}`).calls], ["ioctls", json(`${name}-ioctls-${from}-${to}`).calls]]) {
+      assert.ok(of === "ioctls" || expected.length > 3);
+      for (const row of expected) {
         const one = counted[of].find((other) => other.name === row.name);
         assert.ok(one, `${of} ${row.name}`);
         for (const key of ["count", "timed"]) assert.equal(one[key], row[key], `${row.name} ${key}`);
@@ -22,12 +22,12 @@ for (const [name, from, to] of [["gpt2", 14_250_000_000, 14_500_000_000], ["gpt2
         if (of === "ioctls") assert.equal(one.ioctls ?? 0, row.ioctls, `${row.name} ioctls`);
       }
       const inside = counted[of].filter((row) => !row.name.startsWith("("));
-      assert.equal(inside.length, told.length);
+      assert.equal(inside.length, expected.length);
     }
     await page.evaluate(([from, to]) => window.cudabpfReport.view.select({ from, to }), [from, to]);
-    const told = json(`${name}-calls-${from}-${to}`).calls;
+    const expected = json(`${name}-calls-${from}-${to}`).calls;
     assert.equal(await page.locator("#panel h3").first().textContent(), "Functions in the selected range");
-    assert.deepEqual((await rows(page)).map((row) => [row[0], plain(row[1])]).sort(), told.map((row) => [row.name, row.count]).sort());
+    assert.deepEqual((await rows(page)).map((row) => [row[0], plain(row[1])]).sort(), expected.map((row) => [row.name, row.count]).sort());
     assert.ok((await page.locator("#panel").textContent()).includes("Counted in this page"));
   }));
 
@@ -65,14 +65,14 @@ test("tables sort, filter, and lead to the timeline", () => opened("gpt2", async
 }));
 
 test("iterations are a table, each leads to its time, and so does a link", async () => {
-  const told = json("gpt2").summary.summary.iterations;
+  const expected = json("gpt2").summary.summary.iterations;
   await opened("gpt2", async (page) => {
     await page.locator("#tab-iterations").click();
     const all = await rows(page);
-    assert.equal(all.length, told.count);
-    assert.deepEqual(all.map((row) => row[0].split(":")[0]), Array.from({ length: told.count }, (_, i) => String(i + 1)));
-    assert.deepEqual(all.map((row) => row[5]), all.map((_, i) => (i < told.warm_up ? "warm-up" : "")));
-    assert.deepEqual(new Set(all.map((row) => plain(row[4]))), new Set([told.launches]));
+    assert.equal(all.length, expected.count);
+    assert.deepEqual(all.map((row) => row[0].split(":")[0]), Array.from({ length: expected.count }, (_, i) => String(i + 1)));
+    assert.deepEqual(all.map((row) => row[5]), all.map((_, i) => (i < expected.warm_up ? "warm-up" : "")));
+    assert.deepEqual(new Set(all.map((row) => plain(row[4]))), new Set([expected.launches]));
     await page.getByRole("button", { name: "took", exact: true }).click();
     const first = (await rows(page))[0];
     assert.equal(first[0], "1"); // the slowest

@@ -118,7 +118,7 @@ for (const name of ["tracks", "measured"])
     assert.ok(colors.some(({ before }) => before));
   }));
 
-test("streams of GPUs stand in the order of their numbers, and arrow keys follow it", () => opened("tracks", async (page) => {
+test("streams of GPUs are in the order of their numbers, and arrow keys follow it", () => opened("tracks", async (page) => {
   const labels = await page.evaluate(() => window.cudabpfReport.canvas.layout.rows.filter((row) => row.lane?.kind === "gpu").map((row) => row.label));
   assert.deepEqual(labels, ["GPU 0 stream 7", "GPU 0 stream 13", "GPU 0 stream 14"]);
   await focus(page);
@@ -227,17 +227,17 @@ test("a tap leaves no tip over the lanes, and the help is for fingers", async ()
 });
 
 test("iterations have a row: a click selects one, and the tip says which", () => opened("gpt2", async (page) => {
-  const told = json("gpt2").summary.summary.iterations;
+  const answered = json("gpt2").summary.summary.iterations;
   const all = await page.evaluate(() => {
     const { timeline: { iterations } } = window.cudabpfReport;
     return { ...iterations, begin: [...iterations.begin], end: [...iterations.end], launches: [...iterations.launches] };
   });
-  assert.deepEqual([all.size, all.first, all.warm_up, all.left_out], [told.count, 1, told.warm_up, 0]);
-  assert.equal(all.begin[0], Math.round(told.begin_us * 1000));
-  assert.equal(all.end.at(-1), Math.round(told.end_us * 1000));
-  assert.equal(Math.min(...all.launches), told.fewest_launches);
-  const lengths = all.begin.map((begin, i) => all.end[i] - begin).slice(told.warm_up).sort((a, b) => a - b);
-  const median = lengths.indexOf(Math.round(told.p50_us * 1000));
+  assert.deepEqual([all.size, all.first, all.warm_up, all.left_out], [answered.count, 1, answered.warm_up, 0]);
+  assert.equal(all.begin[0], Math.round(answered.begin_us * 1000));
+  assert.equal(all.end.at(-1), Math.round(answered.end_us * 1000));
+  assert.equal(Math.min(...all.launches), answered.fewest_launches);
+  const lengths = all.begin.map((begin, i) => all.end[i] - begin).slice(answered.warm_up).sort((a, b) => a - b);
+  const median = lengths.indexOf(Math.round(answered.p50_us * 1000));
   assert.ok(Math.abs(median - lengths.length / 2) < 2, `${median} of ${lengths.length}`);
   const x = await page.evaluate(() => {
     const { view, canvas, timeline: { iterations } } = window.cudabpfReport;

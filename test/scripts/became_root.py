@@ -6,7 +6,7 @@ NOBODY = 65534
 
 def who_became_root():
     """The user and group of the nearest process above this one that is not root's: cudabpf believes no sudo that names another.
-    Nobody, where there is none."""
+    The user nobody, where there is none."""
     pid = "self"
     while pid != "0":
         lines = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines()

@@ -1,4 +1,4 @@
-"""Asks `cudabpf __complete` what may stand at the cursor, and bash, zsh and fish themselves what they offer of it.
+"""Checks what `cudabpf __complete` offers at the cursor, and what bash, zsh and fish themselves offer of that.
 usage: completion.py CUDABPF [TEST...]   Exit status 77: skipped, with the reason printed."""
 import collections
 import contextlib
@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 cudabpf = ""  # pylint: disable=invalid-name
 
 # The words, as readline splits them, come in $words.
-BASH_ASKS = r"""
+BASH_SCRIPT = r"""
 source "$script" || exit 1
 ask() {
   COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE=$* COMP_POINT=${#COMP_LINE}
@@ -25,7 +25,7 @@ ask() {
 }
 """
 # What zsh is about to offer goes through compadd; so does what its functions only ask for.
-ZSH_ASKS = r"""
+ZSH_SCRIPT = r"""
 PROMPT='' ; LISTMAX=0
 if [[ $functions_at ]]; then fpath=($functions_at $fpath); fi
 autoload -Uz compinit && compinit -D -u
@@ -42,7 +42,7 @@ compadd() {
   typeset -A path_of
   zparseopts -E p:=path_of P:=path_of
   local i
-  for (( i = 1; i <= $#hits; i++ )); do print -r -- "${path_of[-p]}$hits[i]"$'\t'"$described[i]" >>$told; done
+  for (( i = 1; i <= $#hits; i++ )); do print -r -- "${path_of[-p]}$hits[i]"$'\t'"$described[i]" >>$offers; done
   builtin compadd "$@"
 }
 collect() { _main_complete; compstate[list]= compstate[insert]= }
@@ -50,8 +50,8 @@ zle -C collect list-choices collect
 setopt extendedglob
 zle-line-init() {
   local line
-  for line in "${(@f)$(<$asked)}"; do
-    print -r -- "asked $line" >>$told
+  for line in "${(@f)$(<$typed)}"; do
+    print -r -- "typed $line" >>$offers
     BUFFER=$line CURSOR=${#line}
     zle collect
   done
@@ -85,7 +85,7 @@ def new_folder(test):
 
 
 class Candidates(unittest.TestCase):
-    """What may stand for the last word of a line, whichever the shell."""
+    """What may replace the last word of a line, whichever the shell."""
     maxDiff = None
 
     def ask(self, line):
@@ -101,8 +101,8 @@ class Candidates(unittest.TestCase):
         return list(offer.words)
 
     def test_subcommands(self):
-        told = printed("--help").split("\nSubcommands", 1)[1].split("\nExamples", 1)[0]
-        listed = re.findall(r"^  (\w+) ", told, re.MULTILINE)
+        help_text = printed("--help").split("\nSubcommands", 1)[1].split("\nExamples", 1)[0]
+        listed = re.findall(r"^  (\w+) ", help_text, re.MULTILINE)
         self.assertGreater(len(listed), 12)
         offer = self.ask("cudabpf ")
         self.assertEqual(sorted(offer.words), sorted(listed))
@@ -140,8 +140,8 @@ class Candidates(unittest.TestCase):
                              ("--by", "cudabpf kernels --by "), ("--format", "cudabpf export --format "),
                              ("shell", "cudabpf completion ")):
             subcommand = line.split()[1]
-            told = printed(*([] if subcommand.startswith("-") else [subcommand]), "--help")
-            words = re.search(rf"^  {option} ([a-z|]+)", told, re.MULTILINE)[1].split("|")
+            help_text = printed(*([] if subcommand.startswith("-") else [subcommand]), "--help")
+            words = re.search(rf"^  {option} ([a-z|]+)", help_text, re.MULTILINE)[1].split("|")
             with self.subTest(line):
                 self.assertEqual(self.words(line), words)
         # bash makes three words of the first two lines.
@@ -163,8 +163,8 @@ class Candidates(unittest.TestCase):
 
     def test_conditions(self):
         """The measures that a condition may begin with; one condition follows an option, then traces."""
-        told = printed("diff", "--help").split("Measures: ", 1)[1]
-        measures = sorted(re.findall(r"(?<![\w-])([a-z][a-z0-9-]+)", told))
+        help_text = printed("diff", "--help").split("Measures: ", 1)[1]
+        measures = sorted(re.findall(r"(?<![\w-])([a-z][a-z0-9-]+)", help_text))
         self.assertGreater(len(measures), 24)
         self.assertEqual(sorted(self.words("cudabpf diff --fail-if ")), measures)
         self.assertEqual(self.ask("cudabpf diff --fail-if launches>+0 "), ("traces", 0, "A B", {}))
@@ -326,7 +326,7 @@ class Bash(Shell, unittest.TestCase):
         offered = {}
         for line in lines:
             words = re.sub("=", " = ", line).split(" ")
-            done = subprocess.run(["bash", "--norc", "-c", BASH_ASKS + 'ask "$@"', "bash", *words], cwd=self.work,
+            done = subprocess.run(["bash", "--norc", "-c", BASH_SCRIPT + 'ask "$@"', "bash", *words], cwd=self.work,
                                   env=self.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                   check=False)
             self.assertEqual((done.returncode, done.stderr), (0, ""), line)
@@ -337,7 +337,7 @@ class Bash(Shell, unittest.TestCase):
         (self.work / "b c.jsonl").touch()
         for typed in ("b\\ ", "'b ", '"b'):
             words = ["cudabpf", "summary", typed]
-            done = subprocess.run(["bash", "--norc", "-c", BASH_ASKS + 'ask "$@"', "bash", *words], cwd=self.work,
+            done = subprocess.run(["bash", "--norc", "-c", BASH_SCRIPT + 'ask "$@"', "bash", *words], cwd=self.work,
                                   env=self.environment, text=True, stdout=subprocess.PIPE, check=True)
             self.assertEqual(done.stdout, "b c.jsonl\n", typed)
 
@@ -349,13 +349,13 @@ class Bash(Shell, unittest.TestCase):
         with contextlib.closing(os.fdopen(slave)) as terminal:
             with subprocess.Popen(["bash", "--norc", "-i"], stdin=terminal, stdout=terminal, stderr=terminal,
                                   cwd=self.work, env=self.environment, start_new_session=True) as shell:
-                for typed in ('cudabpf() { printf "%s|" "$@" >>../told; }\n', 'source "$script"\n',
+                for typed in ('cudabpf() { printf "%s|" "$@" >>../called; }\n', 'source "$script"\n',
                               "cudabpf summary b\t\n", "cudabpf export --form\tcs\t b\t\n", "exit\n"):
                     os.write(master, typed.encode())
                 shell.wait(timeout=20)
         os.close(master)
-        told = (self.folder / "told").read_text(encoding="utf-8")
-        self.assertEqual(told, "summary|b c.jsonl|export|--format|csv|b c.jsonl|")
+        called = (self.folder / "called").read_text(encoding="utf-8")
+        self.assertEqual(called, "summary|b c.jsonl|export|--format|csv|b c.jsonl|")
 
     def test_clean(self):
         if not shutil.which("shellcheck"):
@@ -370,23 +370,23 @@ class Zsh(Shell, unittest.TestCase):
     describes = True
 
     def ask_all(self, lines):
-        asked, told = self.folder / "asked", self.folder / "told"
-        asked.write_text("\n".join(lines), encoding="utf-8")
-        told.write_text("", encoding="utf-8")
-        (self.folder / ".zshrc").write_text(ZSH_ASKS, encoding="utf-8")
+        typed, offers = self.folder / "typed", self.folder / "offers"
+        typed.write_text("\n".join(lines), encoding="utf-8")
+        offers.write_text("", encoding="utf-8")
+        (self.folder / ".zshrc").write_text(ZSH_SCRIPT, encoding="utf-8")
         master, slave = pty.openpty()
         with contextlib.closing(os.fdopen(slave)) as terminal:
             with subprocess.Popen(["zsh", "-i", "-d"], stdin=terminal, stdout=terminal, stderr=subprocess.PIPE,
                                   cwd=self.work, start_new_session=True, text=True,
-                                  env={**self.environment, "ZDOTDIR": str(self.folder), "asked": str(asked),
-                                       "told": str(told)}) as shell:
+                                  env={**self.environment, "ZDOTDIR": str(self.folder), "typed": str(typed),
+                                       "offers": str(offers)}) as shell:
                 said = shell.communicate(timeout=60)[1]
         os.close(master)
         self.assertEqual(re.sub(r"\x1b.*?m|\s|%", "", said), "")
         offered = {}
-        for line in told.read_text(encoding="utf-8").split("\n")[:-1]:
-            if line.startswith("asked "):
-                words = offered.setdefault(line.removeprefix("asked "), {})
+        for line in offers.read_text(encoding="utf-8").split("\n")[:-1]:
+            if line.startswith("typed "):
+                words = offered.setdefault(line.removeprefix("typed "), {})
             else:
                 word, _, described = line.partition("\t")
                 words[word] = described

@@ -1,5 +1,5 @@
-"""Asks the questions of docs/trace-format.md with jq, and compares the answers with `cudabpf summary` of the trace.
-usage: questions.py CUDABPF TRACE...   One of the live tests asks them of a trace that was just recorded.
+"""Answers the questions of docs/trace-format.md with jq, and compares the answers with `cudabpf summary` of the trace.
+usage: questions.py CUDABPF TRACE...   One of the live tests answers them for a trace that was just recorded.
 
 Exit status 77: skipped, with the reason printed."""
 import collections
@@ -13,15 +13,15 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DOCUMENT = ROOT / "docs/trace-format.md"
-TOLD = ("types", "names", "allocations", "launches", "launch_gaps", "kernel_lines", "slowest", "errors", "unfinished")
+QUESTIONS = ("types", "names", "allocations", "launches", "launch_gaps", "kernel_lines", "slowest", "errors", "unfinished")
 
 
 def questions():
     """The questions as written in the document, by subject."""
     text = DOCUMENT.read_text(encoding="utf-8").partition("\n## Questions to a trace\n")[2]
     commands = [line for line in text.split("```")[1].splitlines() if line.startswith("grep ")]
-    assert len(commands) == len(TOLD), f"{DOCUMENT} has {len(commands)} questions, and {len(TOLD)} are known here"
-    return dict(zip(TOLD, commands))
+    assert len(commands) == len(QUESTIONS), f"{DOCUMENT} has {len(commands)} questions, and {len(QUESTIONS)} are known here"
+    return dict(zip(QUESTIONS, commands))
 
 
 def output(command, trace):
@@ -55,16 +55,16 @@ def slowest_of(calls):
 
 
 def ask(test, cudabpf, trace):
-    """Asks all of them; `test` is a unittest.TestCase."""
+    """Answers all of them; `test` is a unittest.TestCase."""
     commands = questions()
-    told = {name: output(command, trace) for name, command in commands.items()}
+    results = {name: output(command, trace) for name, command in commands.items()}
     summary, calls = answers(cudabpf, "summary", trace), answers(cudabpf, "calls", trace)
 
-    types = {name: int(count) for count, name in (line.split(maxsplit=1) for line in told["types"].splitlines())}
+    types = {name: int(count) for count, name in (line.split(maxsplit=1) for line in results["types"].splitlines())}
     test.assertEqual(summary["lines_by_type"], types)
-    test.assertEqual(sorted(summary["lines_by_name"]), sorted(set(told["names"].splitlines()) - {"null"}))
+    test.assertEqual(sorted(summary["lines_by_name"]), sorted(set(results["names"].splitlines()) - {"null"}))
 
-    sizes = [alloc["size"] for alloc in objects(told["allocations"])]
+    sizes = [alloc["size"] for alloc in objects(results["allocations"])]
     test.assertEqual(summary["allocations"]["count"], len(sizes))
     if max(filter(None, sizes), default=0) < 2**53:  # what jq can hold
         test.assertEqual(summary["allocations"]["bytes"], sum(filter(None, sizes)))
@@ -73,26 +73,26 @@ def ask(test, cudabpf, trace):
     counted = commands["launches"].removesuffix(" | wc -l")
     test.assertNotEqual(counted, commands["launches"])
     launches = output(counted, trace)
-    test.assertEqual(int(told["launches"]), launches.count("\n"))
+    test.assertEqual(int(results["launches"]), launches.count("\n"))
     test.assertEqual(summary["launches"], len(objects(launches)))
 
     launch_kernel = sum(one["count"] for one in calls if one["name"] == "cuLaunchKernel")
     test.assertEqual(summary["lines_by_name"].get("cuLaunchKernel", 0), launch_kernel)
-    gaps = [float(gap) for gap in told["launch_gaps"].split()]
+    gaps = [float(gap) for gap in results["launch_gaps"].split()]
     test.assertEqual(len(gaps), max(0, launch_kernel - 1))
 
-    kernel_lines = objects(told["kernel_lines"])
+    kernel_lines = objects(results["kernel_lines"])
     test.assertEqual(summary["lines_by_type"].get("kernel", 0), len(kernel_lines))
     by_name = collections.Counter(line["name"] for line in kernel_lines)
     test.assertEqual({name: summary["lines_by_name"][name] for name in by_name}, dict(by_name))
 
     both = sorted(summary["slowest"] + summary["slowest_of_driver"], key=lambda one: -one["duration_us"])
-    test.assertEqual(slowest_of(both[:10]), slowest_of(json.loads(told["slowest"])))
+    test.assertEqual(slowest_of(both[:10]), slowest_of(json.loads(results["slowest"])))
 
     test.assertEqual(sum(one["count"] for one in calls), summary["calls"])
-    unfinished = [line for line in objects(told["unfinished"]) if "id" in line]
+    unfinished = [line for line in objects(results["unfinished"]) if "id" in line]
     test.assertEqual(summary["unfinished"], len(unfinished))
-    failed = collections.Counter(line["error"] for line in objects(told["errors"]))
+    failed = collections.Counter(line["error"] for line in objects(results["errors"]))
     for one in summary["errors"]:
         test.assertGreaterEqual(failed[one["error"]], one["count"])
 

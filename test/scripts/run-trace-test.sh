@@ -27,18 +27,18 @@ if ((EUID != 0)); then # no password is wanted here
   PATH=$work:$PATH
 fi
 
-# asked EXPECTED ARGUMENT...
-asked() {
-  local expected=$1 status=0 told
+# expect_call EXPECTED ARGUMENT...
+expect_call() {
+  local expected=$1 status=0 call
   shift
-  told=$("$tool" "$@") || status=$?
-  [[ $told == "$expected" ]] || fail "$* asks for $told, not $expected"
+  call=$("$tool" "$@") || status=$?
+  [[ $call == "$expected" ]] || fail "$* runs $call, not $expected"
   ((status == 7)) || fail "$* ends with $status"
 }
 
-asked 'run|--|python|a b.py|--kernel|' python 'a b.py' --kernel
-asked 'run|--kernel|--|true|' --kernel true
-asked 'run|--kernel|--|--odd|' --kernel -- --odd
+expect_call 'run|--|python|a b.py|--kernel|' python 'a b.py' --kernel
+expect_call 'run|--kernel|--|true|' --kernel true
+expect_call 'run|--kernel|--|--odd|' --kernel -- --odd
 
 for wrong in '' '--kernel' '--nonsense true'; do
   status=0
@@ -69,4 +69,4 @@ PATH=/usr/bin:/bin "$tool" true 2>"$work/err" || status=$?
 if [[ ! -x /usr/bin/cudabpf ]]; then
   ((status == 2)) && grep -q 'there is no cudabpf' "$work/err" || fail "without cudabpf it ends with $status"
 fi
-echo "run_trace.sh asks as it should"
+echo "run_trace.sh calls cudabpf as it should"

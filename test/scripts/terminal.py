@@ -33,7 +33,7 @@ class Terminal:
 
     def __init__(self, arguments, environment, width=80, height=24, user=None, program=None, said="/dev/null"):
         program = program or cudabpf
-        self.told, self.status = b"", None
+        self.output, self.status = b"", None
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             try:
@@ -53,16 +53,16 @@ class Terminal:
         if not select.select([self.fd], [], [], 0.1)[0]:
             return True
         try:
-            self.told += os.read(self.fd, 65536)
-        except OSError:  # nobody has the terminal any more
+            self.output += os.read(self.fd, 65536)
+        except OSError:  # no process has the terminal open any more
             return False
         return True
 
     def until(self, text):
         end = time.monotonic() + SOON
-        while text.encode() not in self.told:
+        while text.encode() not in self.output:
             if not self.read() or time.monotonic() > end:
-                raise AssertionError(f"{text!r} did not come, but {self.told.decode(errors='replace')!r}")
+                raise AssertionError(f"{text!r} did not come, but {self.output.decode(errors='replace')!r}")
 
     def press(self, keys):
         os.write(self.fd, keys.encode())
@@ -70,22 +70,22 @@ class Terminal:
     def press_until(self, keys, text):
         """Again and again: what is pressed while a pager draws may be lost."""
         end = time.monotonic() + SOON
-        while text.encode() not in self.told and time.monotonic() < end:
+        while text.encode() not in self.output and time.monotonic() < end:
             self.press(keys)
             self.read()
         self.until(text)
 
     def end(self):
-        """-> (what stands on the terminal, exit status)"""
+        """-> (what the terminal shows, exit status)"""
         end = time.monotonic() + SOON
         while self.read():
             if time.monotonic() > end:
                 os.kill(self.pid, signal.SIGKILL)
                 os.waitpid(self.pid, 0)
-                raise AssertionError(f"it did not end: {self.told.decode(errors='replace')!r}")
+                raise AssertionError(f"it did not end: {self.output.decode(errors='replace')!r}")
         os.close(self.fd)
         status = os.waitpid(self.pid, 0)[1]
-        return self.told.decode().replace("\r\n", "\n"), os.waitstatus_to_exitcode(status)
+        return self.output.decode().replace("\r\n", "\n"), os.waitstatus_to_exitcode(status)
 
 
 class OnTerminal(unittest.TestCase):
@@ -223,17 +223,17 @@ class Pager(OnTerminal):
                 self.assertRegex(file, f"^(pipe:|/dev/pts/|/dev/null|/proc/|{self.marker})")
 
     def test_through_sudo(self):
-        """It runs as whoever called sudo, and can never be more."""
+        """It runs as the user who called sudo, and can never be more."""
         if os.geteuid() != 0:
-            self.skipTest("it takes root to become somebody else")
+            self.skipTest("it takes root to become another user")
         sudo = sudo_by(*who_became_root())
         self.shown(LONG, user=0, PAGER=f"grep -E '^(Uid|Gid|Cap|NoNew)' /proc/self/status >{self.marker}", **sudo)
-        told = dict(line.split(":\t") for line in self.taken().splitlines())
-        self.assertEqual((told["Uid"], told["Gid"]), ("\t".join([sudo["SUDO_UID"]] * 4), "\t".join([sudo["SUDO_GID"]] * 4)))
-        for name, value in told.items():
+        fields = dict(line.split(":\t") for line in self.taken().splitlines())
+        self.assertEqual((fields["Uid"], fields["Gid"]), ("\t".join([sudo["SUDO_UID"]] * 4), "\t".join([sudo["SUDO_GID"]] * 4)))
+        for name, value in fields.items():
             if name.startswith("Cap"):
                 self.assertEqual(int(value, 16), 0, name)
-        self.assertEqual(told["NoNewPrivs"], "1")
+        self.assertEqual(fields["NoNewPrivs"], "1")
 
     def test_with_lent_rights(self):
         """For root, and as another user, it cannot be made to start anything."""

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# scripts/test-progress: passes every line on, and tells how long is left. Run by ctest.
+# scripts/test-progress: passes every line on, and says how long is left. Run by ctest.
 set -euo pipefail
 
 tool=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/scripts/test-progress

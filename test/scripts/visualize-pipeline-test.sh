@@ -28,37 +28,37 @@ for last; do :; done
 STUB
 chmod +x stub
 
-# asked 'ARGUMENTS' EXPECTED: what the stub was asked for.
-asked() {
-  local arguments told
+# expect_calls 'ARGUMENTS' EXPECTED: how the stub was called.
+expect_calls() {
+  local arguments calls
   read -ra arguments <<<"$1"
-  told=$("$tool" --cudabpf ./stub "${arguments[@]}")
-  [[ $told == "$2" ]] || fail "$1 does not ask for $2 but for $told"
+  calls=$("$tool" --cudabpf ./stub "${arguments[@]}")
+  [[ $calls == "$2" ]] || fail "$1 does not call $2 but $calls"
 }
-asked 't.jsonl' 'timeline|t.jsonl|'
-asked 't.jsonl --format=chrome' 'export|--format|chrome|t.jsonl|'
-asked 't.jsonl --format chrome --output x.json' 'export|--format|chrome|--output|x.json|t.jsonl|'
-asked 't.jsonl --format drawing' 'export|--format|drawing|t.jsonl|'
-asked 't.jsonl --format all' $'summary|t.jsonl|\ntimeline|t.jsonl|\nexport|--format|all|t.jsonl|'
-asked '--format ascii -' 'timeline|-|'
+expect_calls 't.jsonl' 'timeline|t.jsonl|'
+expect_calls 't.jsonl --format=chrome' 'export|--format|chrome|t.jsonl|'
+expect_calls 't.jsonl --format chrome --output x.json' 'export|--format|chrome|--output|x.json|t.jsonl|'
+expect_calls 't.jsonl --format drawing' 'export|--format|drawing|t.jsonl|'
+expect_calls 't.jsonl --format all' $'summary|t.jsonl|\ntimeline|t.jsonl|\nexport|--format|all|t.jsonl|'
+expect_calls '--format ascii -' 'timeline|-|'
 [[ $("$tool" --cudabpf ./stub 'a b') == 'timeline|a b|' ]] || fail "names with blanks"
 [[ $(python3 "$tool" --cudabpf ./stub t) == 'timeline|t|' ]] || fail "python3 does not run it"
 
 # Several traces: one after the other, each under its name.
-asked 'a.zst b.jsonl' $'a.zst\ntimeline|a.zst|\n\nb.jsonl\ntimeline|b.jsonl|'
-asked 'a.zst --format chrome b.jsonl' \
+expect_calls 'a.zst b.jsonl' $'a.zst\ntimeline|a.zst|\n\nb.jsonl\ntimeline|b.jsonl|'
+expect_calls 'a.zst --format chrome b.jsonl' \
   $'a.zst\nexport|--format|chrome|a.zst|\n\nb.jsonl\nexport|--format|chrome|b.jsonl|'
-asked 'a.jsonl b.jsonl --format drawing --output o' \
+expect_calls 'a.jsonl b.jsonl --format drawing --output o' \
   $'a.jsonl\nexport|--format|drawing|--output|o/a|a.jsonl|\n\nb.jsonl\nexport|--format|drawing|--output|o/b|b.jsonl|'
 [[ -d o/a && -d o/b ]] || fail "there are no folders for their files"
-asked 'a.jsonl a.jsonl' 'timeline|a.jsonl|'
+expect_calls 'a.jsonl a.jsonl' 'timeline|a.jsonl|'
 
 # Files of a rotated trace: one trace, in the order of their numbers.
-asked 't.0001.jsonl t.0002.jsonl' 'timeline|t.0001.jsonl|t.0002.jsonl|'
-asked 'f/t.10000.jsonl.zst f/t.9999.jsonl.zst' 'timeline|f/t.9999.jsonl.zst|f/t.10000.jsonl.zst|'
-asked 't.0001.jsonl u.jsonl t.0002.jsonl f/t.0003.jsonl' \
+expect_calls 't.0001.jsonl t.0002.jsonl' 'timeline|t.0001.jsonl|t.0002.jsonl|'
+expect_calls 'f/t.10000.jsonl.zst f/t.9999.jsonl.zst' 'timeline|f/t.9999.jsonl.zst|f/t.10000.jsonl.zst|'
+expect_calls 't.0001.jsonl u.jsonl t.0002.jsonl f/t.0003.jsonl' \
   $'t.0001.jsonl t.0002.jsonl\ntimeline|t.0001.jsonl|t.0002.jsonl|\n\nu.jsonl\ntimeline|u.jsonl|\n\nf/t.0003.jsonl\ntimeline|f/t.0003.jsonl|'
-asked 'trace_20261122T101500.jsonl trace_20261122T101500-2.jsonl' \
+expect_calls 'trace_20261122T101500.jsonl trace_20261122T101500-2.jsonl' \
   $'trace_20261122T101500.jsonl\ntimeline|trace_20261122T101500.jsonl|\n\ntrace_20261122T101500-2.jsonl\ntimeline|trace_20261122T101500-2.jsonl|'
 
 # ends STATUS ARGUMENT...: with that status; `out` has what was printed

@@ -24,7 +24,7 @@ def main():
         shutil.copy(serve_test.GPT2, folder / "gpt2.jsonl.zst")
         shutil.copy(serve_test.LOSSY, folder / "lossy.jsonl")
         report_page.write_hostile(folder / "hostile.jsonl")
-        os.utime(folder / "hostile.jsonl", (0, 0))  # it has no end, and nobody writes it
+        os.utime(folder / "hostile.jsonl", (0, 0))  # it has no end, and no process writes it
         with open(os.path.join(os.fsencode(name), b"<img src=x onerror='window.hacked=1'> \xff\xfe\xe2\x80\xae.jsonl"), "wb") as file:
             file.write((serve_test.HEADER + serve_test.launches(1, 3) + serve_test.END).encode())
         (folder / "nothing.jsonl").write_text("{}\n", encoding="utf-8")

@@ -18,14 +18,14 @@ before(async () => {
 });
 after(async () => { await browser?.close(); });
 
-// A page that asks nobody but the server, and complains of nothing.
+// A page that makes requests only to the server, and logs no complaint.
 async function opened(run, { width = 1280, colorScheme = "light" } = {}) {
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme, reducedMotion: "reduce", bypassCSP: false });
   const page = await context.newPage();
-  const complaints = [], asked = [];
+  const complaints = [], requested = [];
   page.on("console", (message) => { if (["error", "warning"].includes(message.type())) complaints.push(message.text()); });
   page.on("pageerror", (error) => complaints.push(error.message));
-  page.on("request", (request) => asked.push(request.url()));
+  page.on("request", (request) => requested.push(request.url()));
   page.on("dialog", (dialog) => { complaints.push(`dialog: ${dialog.message()}`); void dialog.dismiss(); });
   await page.goto(url);
   await page.waitForSelector("html[data-drawn]", { timeout: 30_000 });
@@ -33,18 +33,18 @@ async function opened(run, { width = 1280, colorScheme = "light" } = {}) {
     && ![...document.querySelectorAll(".state")].some((one) => one.textContent === "being read"), null, { timeout: 60_000 });
   await run(page);
   assert.deepEqual(complaints, []);
-  assert.deepEqual(asked.filter((one) => !one.startsWith(url) && one !== "data:,"), []);
+  assert.deepEqual(requested.filter((one) => !one.startsWith(url) && one !== "data:,"), []);
   await context.close();
 }
 
 const row = (page, name) => page.locator("tbody tr").filter({ has: page.getByRole("link", { name, exact: true }) });
 const cell = (page, name, column) => row(page, name).locator(`[data-name="${column}"]`).textContent();
-const told = async (name) => (await (await fetch(`${url}traces.json`)).json()).traces.find((one) => one.name === name);
+const listed = async (name) => (await (await fetch(`${url}traces.json`)).json()).traces.find((one) => one.name === name);
 const plain = (text) => Number(text.replaceAll(",", ""));
 
-test("a row has what the server tells of its trace", () => opened(async (page) => {
+test("a row has what the server says of its trace", () => opened(async (page) => {
   for (const name of ["gpt2.jsonl.zst", "lossy.jsonl", "run/growing.jsonl"]) {
-    const { summary, program } = await told(name);
+    const { summary, program } = await listed(name);
     assert.equal(plain(await cell(page, name, "calls")), summary.calls);
     assert.equal(plain(await cell(page, name, "launches")), summary.launched);
     assert.equal(await cell(page, name, "program"), program);
@@ -81,7 +81,7 @@ test("every column sorts, either way, and a search looks at all of a row", () =>
     await page.getByLabel("Find a trace").fill(text);
     assert.deepEqual((await names(page)).filter((name) => !name.startsWith("<") && name !== "hostile.jsonl"), found, text);
   }
-  await page.waitForTimeout(2500); // the list has been asked for again
+  await page.waitForTimeout(2500); // the list has been requested again
   assert.equal(await page.locator("tbody tr").count(), 0);
 }));
 
@@ -93,7 +93,7 @@ test("at 1280 pixels no column is cut, and no word of a program is broken", () =
 }));
 
 for (const [width, colorScheme] of [[1280, "light"], [1280, "dark"], [390, "light"], [390, "dark"]])
-  test(`fits ${width} pixels, and bars nobody, ${colorScheme}`, () => opened(async (page) => {
+  test(`fits ${width} pixels, and is accessible, ${colorScheme}`, () => opened(async (page) => {
     const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
     assert.ok(overflow <= 0, `${overflow} pixels too wide`);
     await page.evaluate(axe);
@@ -153,7 +153,7 @@ test("a running trace is followed, in the list and in its report", () => opened(
   assert.equal(await page.getByRole("button", { name: "Update" }).count(), 0);
 }));
 
-test("a trace that nobody writes and that has no end is not complete", () => opened(async (page) => {
+test("a trace that no process writes and that has no end is not complete", () => opened(async (page) => {
   await page.getByRole("link", { name: "hostile.jsonl", exact: true }).click();
   await page.waitForSelector("html[data-drawn]");
   assert.match(await page.locator("nav.served").textContent(), /had no end/);

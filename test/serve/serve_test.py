@@ -1,4 +1,4 @@
-"""cudabpf serve over real sockets: what it answers, what it refuses, and that nobody can stop it.
+"""cudabpf serve over real sockets: what it answers, what it refuses, and that no client can stop it.
 usage: CUDABPF=build/cudabpf serve_test.py [Serve.test_x]"""
 import contextlib
 import json
@@ -25,7 +25,7 @@ CUDABPF = pathlib.Path(os.environ.get("CUDABPF", ROOT / "build/cudabpf")).resolv
 GPT2 = ROOT / "traces/h200-gpt2.jsonl.zst"
 LOSSY = ROOT / "test/golden/trace.jsonl"
 MOST = 128  # connections at once
-END_SECONDS = 20  # in which it ends when told to: at once, but a machine with other work may let it wait
+END_SECONDS = 20  # in which it ends on a signal: at once, but a machine with other work may let it wait
 HEADER = json.dumps({"type": "trace", "format": "cudabpf-trace", "format_version": "2.0", "command": ["./app"]}) + "\n"
 END = '{"type":"end","ts":9000000,"duration_ns":9000000}\n'
 
@@ -56,7 +56,7 @@ class Serve(unittest.TestCase):
 
     @staticmethod
     def begin_report(server, client, name):
-        """Asks for it, and returns once the server makes it, which shows in the time that it takes."""
+        """Requests it, and returns once the server makes it, which shows in the CPU time that it takes."""
         before = server.spent()
         client.sendall(f"GET /report/{name} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         until(lambda: server.spent() > before, lambda: f"it does not begin with the report of {name}")
@@ -85,11 +85,11 @@ class Serve(unittest.TestCase):
                    '"pid":7,"tid":7,"ret":0}\n{"type":"end","ts":3602000000000,"duration_ns":2000000000,"calls":1}\n')
         for name in ("run/gpt2.jsonl.zst", "lossy.jsonl", "kept.jsonl"):
             listed = server.wait_for(name, lambda one: "summary" in one)
-            told = json.loads(self.answered("summary", "--json", name))
+            answer = json.loads(self.answered("summary", "--json", name))
             for key, value in listed["trace"].items():
-                self.assertEqual(value, told["trace"][key], key)
+                self.assertEqual(value, answer["trace"][key], key)
             for key, value in listed["summary"].items():
-                self.assertEqual(value, told["summary"][key][:2] if key == "verdict" else told["summary"][key], key)
+                self.assertEqual(value, answer["summary"][key][:2] if key == "verdict" else answer["summary"][key], key)
             self.assertGreater(listed["summary"]["calls"], 0)
         self.assertTrue(server.trace("lossy.jsonl")["trace"]["losses"])
         self.assertEqual(server.trace("run/gpt2.jsonl.zst")["program"].split()[0], "python3")
@@ -271,7 +271,7 @@ class Serve(unittest.TestCase):
         self.assertNotEqual(self.serve(listen="0.0.0.0:0").query, server.query)
 
     def test_token_on_this_machine(self):
-        """Whoever is on the machine, and does not have the link, sees no trace."""
+        """A user of the machine who does not have the link sees no trace."""
         self.write("t.jsonl", HEADER + launches(1, 3) + END).chmod(0o600)
         server = self.serve(token=True)
         self.assertRegex(server.url, r"^http://127\.0\.0\.1:\d+/\?token=[0-9a-f]{32}$")
@@ -351,7 +351,7 @@ class Serve(unittest.TestCase):
         self.assertEqual({one for one in statuses if one[1] != wanted.get(one[0], 200)}, set())
 
     def test_slow_clients_do_not_keep_others_out(self):
-        """All places are taken by those who say nothing, or a byte now and then: none holds for more than ten seconds."""
+        """All places are taken by clients that say nothing, or a byte now and then: none keeps its place for more than ten seconds."""
         self.write("t.jsonl", HEADER + launches(1, 2) + END)
         server = self.serve()
         with contextlib.ExitStack() as stack:
@@ -380,7 +380,7 @@ class Serve(unittest.TestCase):
         self.assertLess(time.monotonic() - began, 5)
 
     def test_responses_must_be_taken(self):
-        """Whoever asks for much and takes nothing is cut off."""
+        """A client that requests much and takes nothing is cut off."""
         lines = launches(1, 40_000).splitlines()  # of which each has details that nothing makes smaller
         self.write("t.jsonl", HEADER + "".join(f'{line[:-1]},"args":{{"x":"{os.urandom(60).hex()}"}}}}\n' for line in lines) + END)
         server = self.serve()
@@ -399,7 +399,7 @@ class Serve(unittest.TestCase):
 
     def test_who_goes_away_is_not_waited_for(self):
         """What 20 of them cost together is less than if it had been made for each, by the same machine."""
-        asks = 20
+        requests = 20
         for name in ("t.jsonl", "whole.jsonl"):
             self.write(name, HEADER + launches(1, 300_000) + END)
         self.write("u.jsonl", HEADER + launches(1, 3) + END)
@@ -410,7 +410,7 @@ class Serve(unittest.TestCase):
         self.assertEqual(server.ask("/report/whole.jsonl")[0], 200)
         whole = server.spent() - before
         before = server.spent()
-        for _ in range(asks):
+        for _ in range(requests):
             with socket.create_connection((server.host, server.port)) as client:
                 client.sendall(b"GET /report/t.jsonl HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 time.sleep(0.02)  # so that it may have begun
@@ -419,8 +419,8 @@ class Serve(unittest.TestCase):
             spent = server.spent()
             time.sleep(1)
             return server.spent() - spent < 0.25
-        until(rests, lambda: "it still makes what nobody waits for")
-        self.assertLess(server.spent() - before, asks / 2 * whole)
+        until(rests, lambda: "it still makes what no client waits for")
+        self.assertLess(server.spent() - before, requests / 2 * whole)
         self.assertEqual(server.ask("/report/u.jsonl")[0], 200)
 
     def test_ends_at_once(self):
@@ -436,7 +436,7 @@ class Serve(unittest.TestCase):
             self.assertNotIn("error", said)
 
     def test_endless_trace(self):
-        """Compressed, and for terabytes without any text: whoever asks for it may go, and the server ends at once."""
+        """Compressed, and for terabytes without any text: the client that requested it may go, and the server ends at once."""
         path = self.write("t.jsonl.zst", subprocess.run(["zstd", "-q"], input=HEADER.encode(), stdout=subprocess.PIPE, check=True).stdout)
         with open(path, "ab") as file:
             for _ in range(250):  # 4 GiB each, which are holes

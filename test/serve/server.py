@@ -35,8 +35,8 @@ class Server:
         self.process = subprocess.Popen([cudabpf, "serve", folder, "--listen", listen, *arguments], stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True)
         self.url = self.process.stdout.readline().strip()
-        told = urllib.parse.urlsplit(self.url)
-        self.host, self.port, self.query = told.hostname, told.port, told.query
+        parts = urllib.parse.urlsplit(self.url)
+        self.host, self.port, self.query = parts.hostname, parts.port, parts.query
 
     def ask(self, target, method="GET", timeout=PATIENCE, **headers):
         """Returns status, headers and body."""

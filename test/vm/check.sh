@@ -4,7 +4,7 @@
 export LD_LIBRARY_PATH=/root/lib
 passed=0 failed=0
 
-# What passes is told on the console alone, whose last lines vm-run shows if the machine hangs: what fails must not be
+# What passes is printed on the console alone, whose last lines vm-run shows if the machine hangs: what fails must not be
 # lost among it.
 check() { # check NAME COMMAND...: the command succeeds. Reported as $kind: NAME if there are several kinds
   name=${kind:+$kind: }$1

@@ -18,7 +18,7 @@ unload() {
   rmmod nvidia_modeset && rmmod nvidia_uvm && rmmod nvidia
 }
 
-tell() { printf '%s\n' "$@" >$STAND_IN/control; }
+control_driver() { printf '%s\n' "$@" >$STAND_IN/control; }
 
 # awk functions for a line of a trace, or of the library's record.
 FIELDS='
@@ -37,14 +37,14 @@ FIELDS='
     return "0x" digits
   }'
 
-# Traces a program, but only its calls to $askers, which ask the driver, since single links are slow
-# to close; its record is then in $truth, and its trace in $trace.
-# shellcheck disable=SC2034,SC2154 # set by whoever sources this
+# Traces a program, but only its calls to $askers, which make requests to the driver, since single
+# links are slow to close; its record is then in $truth, and its trace in $trace.
+# shellcheck disable=SC2034,SC2154 # set by the script that sources this
 trace_run() { # FLAG... -- PROGRAM ARGUMENT...
   rm -rf /tmp/record
   mkdir /tmp/record
   trace=/tmp/trace.jsonl
-  tell reset
+  control_driver reset
   FAKE_CUDA_DRIVER=1 FAKE_CUDA_COUNTS=/tmp/record ./cudabpf run -q --kernel --only $askers -o $trace "$@" >/tmp/run.out 2>&1 ||
     { cat /tmp/run.out; return 1; }
   truth=$(echo /tmp/record/ioctls.*.jsonl)

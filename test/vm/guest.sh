@@ -118,7 +118,7 @@ clean=$(code_in_memory $storm)
 ./cudabpf attach --profile $profile --pid $storm -o /tmp/attach.jsonl >/tmp/attach.out 2>&1 &
 tracer=$!
 check 'attached: calls are traced' wait_for_calls /tmp/attach.jsonl
-check 'attached: probes stand in the code' test "$(code_in_memory $storm)" != "$clean"
+check 'attached: probes are in the code' test "$(code_in_memory $storm)" != "$clean"
 before=$(uptime_cs)
 kill -TERM $tracer # not INT: a shell starts background commands with that ignored
 (sleep 60 && kill -KILL $tracer) 2>/dev/null &

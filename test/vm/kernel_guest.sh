@@ -11,7 +11,7 @@
 run() { # PROGRAM ARGUMENT...
   rm -rf /tmp/record
   mkdir /tmp/record
-  tell reset
+  control_driver reset
   FAKE_CUDA_DRIVER=1 FAKE_CUDA_COUNTS=/tmp/record "$@" >/tmp/run.out 2>&1
   status=$?
   truth=$(echo /tmp/record/ioctls.*.jsonl)
@@ -73,10 +73,10 @@ took_at_least() { # NANOSECONDS RECORD PATTERN: the operation that matches
     END {print most; exit most < '"$1"'}'
 }
 
-tells_of_xid() {
+reports_xid() {
   trace=/sys/kernel/tracing
   echo 1 >$trace/events/nvidia/nvidia_dev_xid/enable || return 1
-  tell 'xid 79 GPU has fallen off the bus.'
+  control_driver 'xid 79 GPU has fallen off the bus.'
   echo 0 >$trace/events/nvidia/nvidia_dev_xid/enable
   grep 'nvidia_dev_xid: Xid 79 on 0000:0a:00.0: GPU has fallen off the bus' $trace/trace
 }
@@ -128,7 +128,7 @@ same_trace() { # TRACE RECORD...
 }
 
 # What a trace says about the driver, except for what differs from run to run.
-told() { # TRACE
+driver_lines() { # TRACE
   grep '"type":"kernel"' "$1" | grep -v '"op":"launch"' |
     grep -vE '"op":"(fault|interrupt)"' | sed -E 's/"(ts|pid|tid|call)":[0-9]+,?//g; s/"duration_us":[0-9.]+,?//; s/"(base|client|parent_object|object)":"[^"]*",?//g' | sort
 }
@@ -181,7 +181,7 @@ same_crowd() { # TRACE
       if (missed) bad = bad || field("duration_us") != "" || field("ret") != "" || status != ""
       else if (first) bad = bad || us < 1990000 || status != "NV_ERR_NOT_SUPPORTED"
       else bad = bad || us > 250000 || field("ret") != 0 || status != (nth == 2 ? "" : "NV_OK")
-      if (bad && !told++) print
+      if (bad && !printed++) print
     }
     END {
       for (tid in ioctls) {threads++; if (ioctls[tid] != 3) bad = 1}
@@ -199,11 +199,11 @@ killed_inside() { # FLAG...
 
 # The tracer has found what was loaded: it has said so, and for three seconds nothing more.
 found() {
-  still=0 told=0
+  still=0 reports=0
   for _ in $(seq 300); do
-    before=$told
-    told=$(grep -c late_driver $trace)
-    if [ "$told" -gt 0 ] && [ "$told" = "$before" ]; then still=$((still + 1)); else still=0; fi
+    before=$reports
+    reports=$(grep -c late_driver $trace)
+    if [ "$reports" -gt 0 ] && [ "$reports" = "$before" ]; then still=$((still + 1)); else still=0; fi
     [ $still -lt 15 ] || return 0
     sleep 0.2
   done
@@ -212,7 +212,7 @@ found() {
 }
 
 load_and_run() { load "$kind" && found && run ./fake_calls "setup; malloc a 4M; free a; $modes"; }
-interrupts_and_xid() { tell 'interrupt 3' 'xid 79 pid=4242, name=python, GPU has fallen off the bus.'; }
+interrupts_and_xid() { control_driver 'interrupt 3' 'xid 79 pid=4242, name=python, GPU has fallen off the bus.'; }
 
 same_interrupts() { # TRACE COUNT
   awk "$FIELDS"'
@@ -246,7 +246,7 @@ for kind; do
   else
     entries='nvidia_unlocked_ioctl nvidia_open nvidia_close nvidia_mmap nvidia_poll nvkms_unlocked_ioctl'
     check 'the older name is not there' sh -c '! grep -q " nvidia_frontend_unlocked_ioctl" /tmp/symbols'
-    check 'the version is told' grep -q 'Open Kernel Module for x86_64  580.159.04' /proc/driver/nvidia/version
+    check 'the version is shown' grep -q 'Open Kernel Module for x86_64  580.159.04' /proc/driver/nvidia/version
   fi
   # shellcheck disable=SC2086 # names, each a word
   check 'its functions can be probed' probes $entries nvkms_open nvkms_close \
@@ -278,10 +278,10 @@ for kind; do
     flags=$without
     without="$without --no-feature $way"
     # An inference with a control that is delayed and fails, and a mode setting.
-    tell 'answer nr 0x2a control 0x20801803 status 0x56 delay 3000'
+    control_driver 'answer nr 0x2a control 0x20801803 status 0x56 delay 3000'
     # shellcheck disable=SC2086 # words
     check "$way: an inference is traced" trace_run $flags -- sh -c "./fake_inference --tokens 2 --threads 2 && ./fake_calls '$modes'"
-    tell forget
+    control_driver forget
     check "$way: that is the way" sh -c "head -n 1 $trace | grep -q '\"driver_way\":\"$way\"'"
     # shellcheck disable=SC2086 # a name each
     check "$way: each operation is in the trace" same_trace $trace $truth
@@ -290,52 +290,52 @@ for kind; do
     check "$way: a delayed control, with its status and time" sh -c \
       "grep NV_ERR_NOT_SUPPORTED $trace | grep -qE '\"duration_us\":([3-9]|[1-9][0-9])[0-9]{3}\\.'"
     check "$way: each operation of mode setting" same_as_counted $trace nvidia-modeset
-    told $trace >/tmp/told.$way
+    driver_lines $trace >/tmp/driver_lines.$way
     # What does not depend on the kind of modules is checked only once.
     case $checked in *$way*) continue ;; esac
     checked="$checked $way"
-    tell "$held_up"
+    control_driver "$held_up"
     # shellcheck disable=SC2086 # words
     check "$way: many threads inside at once are traced" trace_run $flags -- ./fake_calls "$crowd"
     check "$way: no operation has the end of another" same_crowd $trace
     if [ $way = driver_kprobes ]; then
-      check "$way: ends that the kernel does not watch are told of" has_line $trace '"type":"lost"' '"reason":"driver_return"'
+      check "$way: ends that the kernel does not watch are reported" has_line $trace '"type":"lost"' '"reason":"driver_return"'
     else
       check "$way: nothing of them is lost" nothing_lost $trace
     fi
-    tell "$held"
+    control_driver "$held"
     # shellcheck disable=SC2086 # words
     check "$way: a process is killed inside" killed_inside $flags
     check "$way: its ioctl ends" has_line $trace '"name":"NV_ESC_SYS_PARAMS"' '"duration_us":' '"ret":-4,"error":"EINTR"'
     check "$way: nothing of that is lost" nothing_lost $trace
-    tell forget
+    control_driver forget
     # shellcheck disable=SC2086 # words
     check "$way: the whole machine" trace_machine interrupts_and_xid $flags
     [ $way = syscall_tracepoints ] || check "$way: interrupts, at once and later" same_interrupts $trace 3
     check "$way: an Xid, by the tracepoint and the log" has_line $trace '"type":"error"' '"xid":79,"meaning":"' '"bus_id":"0000:0a:00.0"' \
       '"pid":4242,"comm":"python"' '"message":"GPU has fallen off the bus."'
-    check "$way: told once" test "$(grep -c '"type":"error"' $trace)" = 1
+    check "$way: reported once" test "$(grep -c '"type":"error"' $trace)" = 1
   done
   # shellcheck disable=SC2046,SC2086 # a file each
-  check 'all ways tell the same' all_same $(printf '/tmp/told.%s ' $ways)
+  check 'all ways report the same' all_same $(printf '/tmp/driver_lines.%s ' $ways)
   # By the way that is quickest to load: for the log it makes no difference.
   check 'the whole machine, without the tracepoint' \
     trace_machine interrupts_and_xid --no-feature driver_fentry --no-feature driver_kprobes --no-feature xid_tracepoint
   check 'an Xid, by the log' has_line $trace '"type":"error"' '"xid":79' '"bus_id":"0000:0a:00",' '"pid":4242'
 
-  # --- answers as told
-  tell 'answer nr 0x2b class 0x40 status 0x51 times 1' 'answer uvm 33 delay 20000' \
+  # --- answers by rules
+  control_driver 'answer nr 0x2b class 0x40 status 0x51 times 1' 'answer uvm 33 delay 20000' \
     'answer nr 0x2a control 0x20801803 status 0x56 delay 3000'
   check 'a failed allocation is out of memory' run ./fake_calls 'setup; fails 2 malloc a 4M; malloc b 4M; free b'
   check 'a status of an allocation' has_line "$truth" '"class":64' '"size":4194304' '"status":81' cuMemAlloc_v2
   check 'a status of a control' has_line "$truth" '"control":545265667' '"status":86' '"result":0'
   check 'a delayed escape' took_at_least 3000000 "$truth" '"control":545265667'
   check 'a delayed ioctl of UVM' took_at_least 20000000 "$truth" '"nr":33'
-  tell forget 'answer nr 0xd2 errno 22'
+  control_driver forget 'answer nr 0xd2 errno 22'
   run ./fake_calls 'setup'
   check 'a failed system call' has_line "$truth" '"nr":210' '"result":-22'
-  tell forget
-  check 'an Xid is told' tells_of_xid
+  control_driver forget
+  check 'an Xid is reported' reports_xid
   check 'the modules are unloaded' unload
 
   # --- a driver that is loaded while the machine is traced

@@ -1,4 +1,4 @@
-// Makes exactly the driver calls that a script asks for, so that a test knows what a trace must
+// Makes exactly the driver calls that a script lists, so that a test knows what a trace must
 // have.
 #include <fcntl.h>
 #include <signal.h>

@@ -125,7 +125,7 @@ void thread_ends(const Odd& odd) {
   printf("all threads have ended\n");
 }
 
-// ----- who looks at the stack from inside a call
+// ----- code that looks at the stack from inside a call
 
 bool reaches_main() {
   void* addresses[64];

@@ -68,7 +68,7 @@ GraphNodeParams node_at(A a, size_t at) {
   return node;
 }
 
-// Where a call writes the handle of the node that it adds: it has a name if one stands at i.
+// Where a call writes the handle of the node that it adds: it has a name if one is at i.
 Handle* node_named(A a, size_t i) {
   static Handle unnamed;
   return a.has(i) ? a.out_handle(i) : &unnamed;

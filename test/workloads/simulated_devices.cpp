@@ -1,5 +1,5 @@
 // For tests, cudabpf is linked with this instead of src/collect/bpf/nvidia_devices.cpp:
-// CUDABPF_DEVICES names devices that stand for the driver's (DriverDevices::parse).
+// CUDABPF_DEVICES names devices that take the place of the driver's (DriverDevices::parse).
 #include "collect/bpf/nvidia_devices.hpp"
 
 #include <cstdlib>

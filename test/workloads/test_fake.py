@@ -467,7 +467,7 @@ class Fake(unittest.TestCase):
         best = min(float(re.search(r"ns_per_call=([\d.]+)", subprocess.run(
             [*command, "--symbol", "cuCtxSynchronize", "--count", "2000000"], check=True, text=True,
             stdout=subprocess.PIPE).stdout)[1]) for _ in range(25))
-        self.assertLess(best, 10, "a call that nobody watches costs too much to measure probes with")
+        self.assertLess(best, 10, "a call that no test watches costs too much to measure probes with")
 
 
 unittest.main(argv=[sys.argv[0], *sys.argv[4:]])

@@ -69,7 +69,7 @@ TEST_CASE("Columns make the cells of a table, and those at a loss are left out")
   }
 }
 
-TEST_CASE("Columns tell the page which keys it shows, from left to right") {
+TEST_CASE("Columns say which keys the page shows, from left to right") {
   CHECK(page_columns(COLUMNS).dump() ==
         R"([{"key":"count","title":"calls","as":"count","bar":true},)"
         R"({"key":"name","title":"called","as":"text","wide":true},)"

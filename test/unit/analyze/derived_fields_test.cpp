@@ -69,7 +69,7 @@ TEST_CASE("Each context has a default stream, and other streams only one name") 
   CHECK(of[1] == of[3]);
 }
 
-TEST_CASE("Current contexts are known of so many threads, and then of the next ones") {
+TEST_CASE("Current contexts are known of a bounded number of threads, and then of the next ones") {
   constexpr std::uint32_t THREADS = (1 << 15) + 1;
   std::string text;
   auto on_thread = [&](std::uint32_t tid, std::string_view name, std::string_view args) {
@@ -96,7 +96,7 @@ TEST_CASE("Work that is captured is recorded into a graph, and not done") {
   program.capturing = true;
   program.launch("b");
   LineParser parser;
-  std::vector<Work> works;
-  each_line(parser, program.text(), [&](const Line& line) { works.push_back(line.work); });
-  CHECK(works == std::vector{Work::launch, Work::recorded});
+  std::vector<Work> kinds;
+  each_line(parser, program.text(), [&](const Line& line) { kinds.push_back(line.work); });
+  CHECK(kinds == std::vector{Work::launch, Work::recorded});
 }

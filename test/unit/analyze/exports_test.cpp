@@ -159,7 +159,7 @@ TEST_CASE("Rows of a table") {
         "\"a,\"\"b\"\"??[31m</script>\",1x2x3,4x5x6,9,,,,,,,,,,,,,,,,,,,,,,"
         "\"{\"\"x\"\":\"\"y,\\\"\"z\\\"\"\"\"}\"\n");
   CHECK(csv(R"({"type":"process","op":"exit","pid":7,"ts":1})") == columns + "\n");
-  // A sample's figures are in one column, as they stand in the line.
+  // A sample's figures are in one column, as they are in the line.
   const std::string sample = R"({"type":"gpu","op":"sample","ts":5,"gpu":3,"power_w":704.1})";
   text = csv(sample).substr(columns.size() + 1);
   CHECK(text.starts_with(",gpu,sample,,,,5,"));
@@ -171,7 +171,7 @@ TEST_CASE("Rows of a table") {
   CHECK(text.substr(columns.size() + 1).starts_with(",lost,,\"a?31m \xc3\xa9\",,,1,"));
 }
 
-TEST_CASE("Copies as Alnair's profiler tells them") {
+TEST_CASE("Copies as Alnair's profiler reports them") {
   auto kind = [](const std::string& op, const std::string& more = {}) {
     std::string line = alnair(copy(op, more)).timeline;
     return line.substr(line.rfind(' ') + 1);
@@ -256,7 +256,7 @@ TEST_CASE("Kernels are named when those that come first are known") {
   std::string written = chrome(text);
   CHECK(written.find(R"("name":"f<int>")") != std::string::npos);
   CHECK(written.find(R"("name":"f<float>")") != std::string::npos);
-  // Long after the first, one is told apart from them; they keep their names.
+  // Long after the first, one is distinguished from them; they keep their names.
   text = launch(1, "void f<int>(int*)");
   for (int i = 2; i < 20'000; i++) text += launch(i, "void g()");
   written = chrome(text + launch(20'000, "void f<float>(float*)"));
@@ -325,17 +325,17 @@ TEST_CASE("Names of processes and of losses are cut as well") {
 }
 
 TEST_CASE("A stream whose writing failed takes all, and keeps nothing") {
-  std::size_t asked = 0;
-  ByteStream stream([&](std::string_view) { return ++asked < 2; });
+  std::size_t writes = 0;
+  ByteStream stream([&](std::string_view) { return ++writes < 2; });
   for (int i = 0; i < 100; i++) stream.text(std::string(100'000, 'x'));
   stream.flush();
   CHECK(stream.failed());
-  CHECK(asked == 2);
+  CHECK(writes == 2);
 }
 
 namespace {
 
-const std::string ASKED =
+const std::string ISSUED_KERNEL =
     R"({"type":"trace","gpu_timing":"nodes"})"
     "\n"
     R"({"id":3,"type":"kernel","op":"launch","name":"cuLaunchKernel","ts":1000,"duration_us":2.000,)"
@@ -349,7 +349,7 @@ const std::string ASKED =
 }  // namespace
 
 TEST_CASE("What a GPU did, for Chrome") {
-  auto events = nlohmann::json::parse(chrome(ASKED))["traceEvents"];
+  auto events = nlohmann::json::parse(chrome(ISSUED_KERNEL))["traceEvents"];
   auto has = [&](const nlohmann::json& event) {
     return std::count(events.begin(), events.end(), event) == 1;
   };
@@ -390,7 +390,7 @@ TEST_CASE("What a GPU did, for Chrome") {
 }
 
 TEST_CASE("What a GPU did, for Perfetto") {
-  std::string text = perfetto(ASKED, PerfettoTrace::Packets::plain);
+  std::string text = perfetto(ISSUED_KERNEL, PerfettoTrace::Packets::plain);
   // Both ends have 2^62 + 3, a fixed64: flow_ids 47, terminating_flow_ids 48.
   std::string call("\x03\0\0\0\0\0\0\x40", 8);
   CHECK(text.find("\xf9\x02" + call) != std::string::npos);
@@ -400,7 +400,7 @@ TEST_CASE("What a GPU did, for Perfetto") {
 }
 
 TEST_CASE("What a GPU did is a row of a table") {
-  std::string text = csv(ASKED), columns = text.substr(0, text.find('\n'));
+  std::string text = csv(ISSUED_KERNEL), columns = text.substr(0, text.find('\n'));
   CHECK(columns.find("call,size,kind,") != std::string::npos);
   CHECK(columns.find("queue,node,direction,unjoined,") != std::string::npos);
   std::string row = text.substr(text.rfind('\n', text.size() - 2) + 1);

@@ -29,7 +29,7 @@ TEST_CASE("A GPU's activity over time is the mean of what was sampled, in each c
 }
 
 TEST_CASE(
-    "Of windows that overlap the rest counts; those that are empty or begin before the trace do "
+    "The rest of windows that overlap counts; those that are empty or begin before the trace do "
     "not") {
   GpuActivity activity;
   activity.add(window(100, 200, 50));

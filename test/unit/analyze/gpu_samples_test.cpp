@@ -46,7 +46,7 @@ TEST_CASE("A sample is read as it was written") {
   CHECK(sample_line(read_back(sample_line(sample))) == sample_line(sample));
 }
 
-TEST_CASE("What no GPU can tell is left out of a sample that somebody else has written") {
+TEST_CASE("What no GPU can report is left out of a sample that another program has written") {
   GpuSample sample = read_back(
       R"({"type":"gpu","op":"sample","ts":5,"gpu":-1,"window_ms":1e300,"sm_active":-1,)"
       R"("sm_occupancy":1e308,"power_w":"700","energy_j":null,"temperature_c":[61],"memory_used":1e16,)"
@@ -75,7 +75,7 @@ TEST_CASE("Other lines about GPUs are no samples") {
             [](const Line& line) { CHECK(line.kind == LineKind::other); });
 }
 
-TEST_CASE("Nobody has a GPU for longer than the time that is told of") {
+TEST_CASE("No process has a GPU for longer than the time that is reported") {
   auto residents_of = [](std::string_view rest) {
     return read_back(R"({"type":"gpu","op":"sample","ts":5,"gpu":0,)" + std::string(rest) + "}")
         .residents;

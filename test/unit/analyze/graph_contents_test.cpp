@@ -53,7 +53,7 @@ TEST_CASE("A launch has what its graph holds") {
 }
 
 TEST_CASE(
-    "Of two contents with one number the first counts, as each file of a trace repeats them") {
+    "The first of two contents with one number counts, as each file of a trace repeats them") {
   Launched of(content_line(1, 1, 1, kernel_nodes("a", "1")) + graph_launch(1, 10, of_graph(1)) +
               content_line(1, 9, 9, kernel_nodes("b", "9")) + graph_launch(2, 20, of_graph(1)));
   REQUIRE(of.graphs.size() == 2);
@@ -87,7 +87,7 @@ TEST_CASE("Contents that make no sense are read as far as they do") {
   CHECK(!Launched(no_number + graph_launch(1, 10, "")).graphs[0]);
 }
 
-TEST_CASE("So many contents are kept, and so much of each") {
+TEST_CASE("A bounded number of contents is kept, and a bounded part of each") {
   std::string list;
   SECTION("of one") {
     for (int i = 0; i < 1500; i++) list += (i ? "," : "") + kernel_nodes("a", "1", "", i + 1);

@@ -82,7 +82,7 @@ TEST_CASE("A call whose stream waits for an event depends on what came before th
   CHECK_FALSE(of[2].has_to_wait);
 }
 
-TEST_CASE("Of the calls that are kept by their ids, only the oldest gives way") {
+TEST_CASE("Among the calls that are kept by their ids, only the oldest gives way") {
   struct Call {
     std::uint64_t id = 0;
   };

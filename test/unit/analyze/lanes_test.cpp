@@ -1,5 +1,5 @@
-// What the timeline and the report share: whose lanes there are, and how what is on them becomes
-// less where it is too much.
+// What the timeline and the report share: which processes have lanes, and how what is on them
+// becomes less where it is too much.
 #include <fmt/format.h>
 
 #include <catch2/catch_test_macros.hpp>
@@ -78,7 +78,7 @@ TEST_CASE("Items that are far apart become few, too") {
   CHECK(calls == 3 * MOST);
 }
 
-TEST_CASE("Of a series that is too long, each two become one, then each four") {
+TEST_CASE("In a series that is too long, each two become one, then each four") {
   MergedSeries<Sum> series(4);
   auto values = [&] {
     std::vector<std::uint64_t> all;

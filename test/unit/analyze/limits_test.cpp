@@ -1,4 +1,4 @@
-// Anybody may have made a trace: what analyses keep stays bounded, however many of a thing the
+// Any program may have made a trace: what analyses keep stays bounded, however many of a thing the
 // trace has, and the sums stay complete.
 #include <catch2/catch_test_macros.hpp>
 #include <nlohmann/json.hpp>
@@ -69,7 +69,7 @@ TEST_CASE("Functions that are called while the GPU is idle are kept apart up to 
   CHECK(idle.processes().front().in_calls == 300'000);
 }
 
-TEST_CASE("Of what the driver says of an error of a GPU so much is kept") {
+TEST_CASE("A bounded part of what the driver says of a GPU's error is kept") {
   Trace trace;
   trace.line(R"({"type":"error","name":"Xid 31","ts":1,"xid":31,"meaning":")" +
              std::string(100'000, 'm') + R"(","message":")" + std::string(100'000, 'w') + "\"}");

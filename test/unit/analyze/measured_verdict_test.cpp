@@ -26,9 +26,9 @@ struct Execution {
 std::string text_of(const Execution& execution) {
   SampleProgram program, operations;
   std::uint64_t free = 0;
-  auto ran = [&](std::string_view op, std::string_view more, std::uint64_t asked,
+  auto ran = [&](std::string_view op, std::string_view more, std::uint64_t issued,
                  std::uint64_t ns) {
-    std::uint64_t begin = std::max(asked + 3 * US, free + execution.spacing);
+    std::uint64_t begin = std::max(issued + 3 * US, free + execution.spacing);
     free = begin + ns;
     operations.line(fmt::format(
         R"({{"type":"gpu","op":"{}","ts":{},"duration_us":{}.000,"pid":7,"call":{},"stream":"0x0","queue":1,"device":0,{}}})",
@@ -36,17 +36,17 @@ std::string text_of(const Execution& execution) {
   };
   for (int i = 0; i < 10; i++) {
     for (auto kernel : {"a", "b", "c", "d"}) {
-      std::uint64_t asked = program.now;
+      std::uint64_t issued = program.now;
       program.launch(kernel, 2 * US);
-      ran("kernel", fmt::format(R"("kernel":"{}")", kernel), asked, execution.kernel);
+      ran("kernel", fmt::format(R"("kernel":"{}")", kernel), issued, execution.kernel);
       program.pause(execution.pause);
     }
     if (execution.others) program.call("event", "record", "cuEventRecord", execution.others);
     if (execution.copy) {
-      std::uint64_t asked = program.now;
+      std::uint64_t issued = program.now;
       program.call("transfer", "HtoD", "cuMemcpyHtoDAsync", 2 * US,
                    R"(,"size":4096,"async":true,"stream":"0x0")");
-      ran("copy", R"("direction":"HtoD")", asked, execution.copy);
+      ran("copy", R"("direction":"HtoD")", issued, execution.copy);
     }
     program.wait(std::max(2 * US, free + 2 * US - std::min(free, program.now)));
   }
@@ -74,7 +74,7 @@ TEST_CASE("A GPU that is measured to be busy bounds the program") {
   CHECK(first["figures"]["gpu_busy_share"].get<double>() > 90);
 }
 
-TEST_CASE("A host that asks late is measured, whether it waits or not") {
+TEST_CASE("A host that issues late is measured, whether it waits or not") {
   Json first = first_of({.pause = 30 * US, .kernel = 5 * US});
   CHECK(first["id"] == "host_bound");
   CHECK(first["sure"] == "known");
@@ -99,7 +99,7 @@ TEST_CASE("Copies bound a program in which nothing else runs meanwhile") {
   CHECK(summary["measured"]["work"]["each_iteration"]["busy_p50_us"] == 220.0);
 }
 
-TEST_CASE("A GPU may be idle though it was asked in time") {
+TEST_CASE("A GPU may be idle though work was issued in time") {
   Json first = first_of({.kernel = 6 * US, .spacing = 8 * US});
   CHECK(first["id"] == "gpu_waits");
 }

@@ -127,7 +127,7 @@ TEST_CASE("A higher peak forgets what held the one before") {
   CHECK(peak["groups"][1]["bytes"] == 1);
 }
 
-TEST_CASE("Many blocks at the peak: the largest are told, all are counted") {
+TEST_CASE("Many blocks at the peak: the largest are listed, all are counted") {
   Trace trace;
   for (int i = 1; i <= 100; i++) trace.alloc(i, "0x" + std::to_string(1000 + i));
   for (int i = 1; i <= 50; i++) trace.free("0x" + std::to_string(1000 + 2 * i));
@@ -185,7 +185,7 @@ TEST_CASE("Churn: sizes that are freed and allocated again") {
   CHECK(churn[0]["lifetime_p50_us"] == 2);
 }
 
-TEST_CASE("Of a trace without returns no memory is known, and that is said") {
+TEST_CASE("Without returns no memory is known, and the page says so") {
   Trace trace;
   trace.line(R"({"id":1,"type":"memory","op":"alloc","name":"cuMemAlloc","ts":1,"pid":1,"tid":1,)"
              R"("size":9,"kind":"device"})");
@@ -207,7 +207,7 @@ TEST_CASE("The curve keeps each maximum, however long the trace gets") {
   CHECK(columns[9].last[0] == 1);
 }
 
-TEST_CASE("A picture with names of anybody's making") {
+TEST_CASE("A picture with names of any program's making") {
   Trace trace;
   start(trace, 1, R"(<b>&\"\u001b)").alloc(100, "0xa0");
   std::string svg = memory_svg(AnalyzedMemory(trace).memory, "a<b");
@@ -222,7 +222,7 @@ TEST_CASE("A label at the edge of a picture is not cut off") {
   CHECK(svg.fitting(3, "1.5 s", 11) == Svg::Anchor::start);
 }
 
-TEST_CASE("Where frees are left out of a trace, nobody says what was never freed") {
+TEST_CASE("Where frees are left out of a trace, it is not said what was never freed") {
   for (bool left_out : {false, true}) {
     Trace trace;
     trace.alloc(7, "0xa0");

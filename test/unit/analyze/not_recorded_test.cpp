@@ -33,19 +33,19 @@ std::string lacking_page(const TraceFacts& facts) {
   return page.take();
 }
 
-std::string told_times(int pid, const char* rest) {
+std::string gpu_times_line(int pid, const char* rest) {
   return R"({"type":"gpu","op":"times","ts":5,"pid":)" + std::to_string(pid) + "," + rest + "}";
 }
 
 }  // namespace
 
-TEST_CASE("GPU times that nobody reports are missed where they were wanted") {
+TEST_CASE("GPU times that are not reported are missed where they were wanted") {
   constexpr const char* WANTED = R"(,"gpu_timing":"nodes")";
-  SECTION("with the reason, and for whom") {
-    auto facts = facts_lacking(WANTED, {told_times(7, R"("why":"no libcupti")"),
-                                        told_times(8, R"("cupti":"13.0.1","graphs":"nodes")"),
-                                        told_times(9, R"("why":"no libcupti")"),
-                                        told_times(10, R"("why":"it is old")"), CALL});
+  SECTION("with the reason, and for which processes") {
+    auto facts = facts_lacking(WANTED, {gpu_times_line(7, R"("why":"no libcupti")"),
+                                        gpu_times_line(8, R"("cupti":"13.0.1","graphs":"nodes")"),
+                                        gpu_times_line(9, R"("why":"no libcupti")"),
+                                        gpu_times_line(10, R"("why":"it is old")"), CALL});
     CHECK(lacking_page(facts) ==
           "no GPU times\n"
           "  Process 10: it is old.\n"
@@ -64,13 +64,14 @@ TEST_CASE("GPU times that nobody reports are missed where they were wanted") {
   }
   SECTION("and only there") {
     CHECK(lacking_page(facts_lacking("", {CALL})).empty());
-    auto all = facts_lacking(WANTED, {told_times(7, R"("cupti":"13.0.1","graphs":"nodes")"), CALL});
+    auto all =
+        facts_lacking(WANTED, {gpu_times_line(7, R"("cupti":"13.0.1","graphs":"nodes")"), CALL});
     CHECK(lacking_page(all).empty());
     CHECK(!facts_json(all).contains("not_recorded"));
   }
   SECTION("no reason is none") {
-    TraceFacts facts =
-        facts_lacking(WANTED, {told_times(7, R"("why":5)"), told_times(7, R"("why":"")"), CALL});
+    TraceFacts facts = facts_lacking(
+        WANTED, {gpu_times_line(7, R"("why":5)"), gpu_times_line(7, R"("why":"")"), CALL});
     CHECK(lacking_page(facts).empty());
   }
 }

@@ -115,7 +115,7 @@ TEST_CASE("What is held when a part begins is held in it, but not allocated") {
   CHECK(most == 1200);
 }
 
-TEST_CASE("A part in which nothing is allocated still tells what was held") {
+TEST_CASE("A part in which nothing is allocated still shows what was held") {
   Trace trace;
   trace.alloc(1000, "0x10").alloc(50, "0x20").free("0x20");
   LineParser parser;

@@ -23,8 +23,7 @@ struct DrawnReport {
 
   explicit DrawnReport(const std::string& text, std::size_t most = ReportEvent::MOST) {
     timeline = std::make_unique<ReportTimeline>(parser.names(), most);
-    auto circumstances =
-        each_line(parser, text, [this](const Line& line) { timeline->line(line); });
+    auto derived = each_line(parser, text, [this](const Line& line) { timeline->line(line); });
     timeline->finish({});
   }
   Json meta() const { return meta_in(timeline_data(*timeline)); }
@@ -48,7 +47,7 @@ TEST_CASE("Report: each call is an event, while there are few") {
   CHECK(meta["resolution_ns"] == 0);
 }
 
-TEST_CASE("Report: of too many events, those close together become one, and none is lost") {
+TEST_CASE("Report: where events are too many, those close together become one, and none is lost") {
   Trace trace;
   for (int i = 0; i < 5000; i++) trace.call("sync", "stream", R"("name":"cuStreamSynchronize")");
   DrawnReport drawn(trace.text, 100);
@@ -122,7 +121,7 @@ TEST_CASE("Report: iterations that begin in the part are columns, numbered in th
   LineParser parser;
   ReportTimeline timeline(parser.names());
   Execution execution(parser.names(), {}, 0);
-  auto circumstances = each_line(parser, text, [&](const Line& line) {
+  auto derived = each_line(parser, text, [&](const Line& line) {
     timeline.line(line);
     execution.line(line);
   });

@@ -45,7 +45,7 @@ TEST_CASE("Short names are those of the table of kernels") {
   CHECK(kernels.of(names.add("void h<int>(int*)")) == "h");
 }
 
-TEST_CASE("A kernel that comes late is told apart, and changes no name") {
+TEST_CASE("A kernel that comes late is distinguished, and changes no name") {
   Names names;
   ShortNames kernels(names);
   Name first = names.add("void f<int>(int*)"), late = names.add("void f<float>(float*)");
@@ -56,7 +56,7 @@ TEST_CASE("A kernel that comes late is told apart, and changes no name") {
   CHECK(kernels.of(first) == "f");
 }
 
-TEST_CASE("More kernels than are told apart have their functions' names") {
+TEST_CASE("More kernels than are distinguished have their functions' names") {
   Names names;
   ShortNames kernels(names);
   for (bool late : {false, true}) {
@@ -74,7 +74,7 @@ TEST_CASE("More kernels than are told apart have their functions' names") {
   CHECK(kernels.of(names.add("void f<Alate32999>(int)")) == "f");
 }
 
-TEST_CASE("Kernels are told apart from others that were launched") {
+TEST_CASE("Kernels are distinguished from others that were launched") {
   LineParser parser;
   ShortNames kernels(parser.names());
   SampleProgram program;
@@ -90,7 +90,7 @@ TEST_CASE("Kernels are told apart from others that were launched") {
   CHECK(kernels.of(parser.names().add("void n::each<n::Sub>(int)")) == "each");  // not launched
 }
 
-TEST_CASE("Kernels in graphs are told apart, too, and have the same names in all answers") {
+TEST_CASE("Kernels in graphs are distinguished, too, and have the same names in all answers") {
   SampleProgram program;
   program.graph_content(1, 2, "void f<int>(int*)");
   program.launch_graph(R"("graph":1)");

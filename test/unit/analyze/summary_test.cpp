@@ -28,7 +28,7 @@ struct Summed {
 
 }  // namespace
 
-TEST_CASE("The idle share of inference is told beside that of the whole") {
+TEST_CASE("The idle share of inference is shown beside that of the whole") {
   SampleProgram program;
   program.launch("prepare");
   program.wait();
@@ -46,7 +46,7 @@ TEST_CASE("The idle share of inference is told beside that of the whole") {
                                             "at least 99.6 % of 100 µs from first to last work"));
 }
 
-TEST_CASE("What ran in graphs is told beside what was launched") {
+TEST_CASE("What ran in graphs is shown beside what was launched") {
   auto program_of = [](std::string_view last) {
     SampleProgram program;
     program.launch("prepare");
@@ -101,7 +101,7 @@ TEST_CASE("Work inside of other calls, and waits of unknown time") {
   CHECK_THAT(summed.page, ContainsSubstring("cuStreamSynchronize 10 ns in 2 (1 of unknown time)"));
 }
 
-TEST_CASE("What samples of GPUs add up to is told, where there are any") {
+TEST_CASE("What samples of GPUs add up to is shown, where there are any") {
   SampleProgram program;
   program.wait();
   CHECK_FALSE(Summed(program).json.contains("gpus"));
@@ -123,7 +123,7 @@ TEST_CASE("What samples of GPUs add up to is told, where there are any") {
   CHECK_THAT(summed.page, ContainsSubstring("500 W"));
 }
 
-TEST_CASE("Copies between GPUs are told by these, whatever the call says that it is") {
+TEST_CASE("Copies between GPUs are named by these, whatever the call says that it is") {
   SampleProgram program;
   auto copy = [&](const char* op, const std::string& more) {
     program.call("transfer", op, "cuMemcpy", 1, R"(,"size":1024)" + more);
@@ -140,7 +140,7 @@ TEST_CASE("Copies between GPUs are told by these, whatever the call says that it
   CHECK_THAT(summed.page, ContainsSubstring("GPU 0 to GPU 1 2.00 KiB in 2 calls"));
 }
 
-TEST_CASE("Of many processes the busiest are told, and the others together") {
+TEST_CASE("The busiest of many processes are listed, and the others together") {
   SampleProgram program;
   for (program.pid = 1; program.pid <= 9; program.pid++) program.launch("a");
   Summed summed(program);
@@ -150,7 +150,8 @@ TEST_CASE("Of many processes the busiest are told, and the others together") {
   CHECK(summed.json["other_processes"]["count"] == 0);
 }
 
-TEST_CASE("A summary says whose verdict and phases it shows, and has a line for each process") {
+TEST_CASE(
+    "A summary says which thread's verdict and phases it shows, and has a line for each process") {
   SampleProgram program;
   auto operations = [&](std::uint32_t pid, std::uint64_t pause, std::uint64_t wait) {
     program.pid = program.tid = pid;
@@ -185,7 +186,7 @@ TEST_CASE("A summary says whose verdict and phases it shows, and has a line for 
                                                 "launches most (other threads: 30 launches)."));
 }
 
-TEST_CASE("Who was attached to has its command where a run has the command that was given") {
+TEST_CASE("A process that was attached to has its command where a run has the given command") {
   SampleProgram program;
   program.line(
       R"({"type":"process","op":"start","ts":1,"pid":7,"comm":"python3","cmdline":"python3 decode.py"})");
@@ -232,7 +233,7 @@ TEST_CASE("A summary is as high as the terminal, and has first what is wanted mo
   CHECK(some.find("GPU idle") < some.find("phases"));
 }
 
-TEST_CASE("What each process asked of each of its GPUs is told where there are several") {
+TEST_CASE("What each process issued to each of its GPUs is shown where there are several") {
   SampleProgram program;
   auto ask = [&](const char* type, const char* op, const char* name, int device,
                  const char* more = "") {

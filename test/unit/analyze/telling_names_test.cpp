@@ -11,7 +11,7 @@ TEST_CASE("A name that no other kernel has needs no template arguments") {
   CHECK(telling_names({}).empty());
 }
 
-TEST_CASE("Kernels of one function are told by what they differ in") {
+TEST_CASE("Kernels of one function are named by what they differ in") {
   CHECK(telling_names({"void n::each<4, n::Add<float>, std::array<char*, 3ul> >(int)",
                        "void n::each<8, n::Mul<float>, std::array<char*, 2ul> >(int)",
                        "void n::other<4>(int)"}) == KernelTexts{"each<Add>", "each<Mul>", "other"});
@@ -28,7 +28,7 @@ TEST_CASE("Kernels of one function are told by what they differ in") {
                          "void reduce<512, n::Op<float, n::Sum<float> > >(int)"}) ==
           KernelTexts{"reduce<Max>", "reduce<Sum>"});
   }
-  SECTION("by the function that a lambda stands in") {
+  SECTION("by the function that a lambda is in") {
     CHECK(
         telling_names(
             {"void each<n::clamp(n::T&)::{lambda()#1}::operator()() const::{lambda(float)#1}>(int)",
@@ -36,16 +36,16 @@ TEST_CASE("Kernels of one function are told by what they differ in") {
   }
 }
 
-TEST_CASE("A function that is called kernel is told by where it is") {
+TEST_CASE("A function that is called kernel is named by where it is") {
   CHECK(telling_names({"std::enable_if<!(false), void>::type internal::gemvx::kernel<int>(P<int>)",
                        "kernel(int)"}) == KernelTexts{"gemvx::kernel", "kernel"});
 }
 
-TEST_CASE("KernelTexts that are no signatures are told as they are") {
+TEST_CASE("Texts that are no signatures are shown as they are") {
   CHECK(telling_names({"a<", "a<", ">>((", ""}) == KernelTexts{"a<", "a<", ">>((", ""});
 }
 
-TEST_CASE("Names of thousands of arguments are told by the first of them") {
+TEST_CASE("Names of thousands of arguments are shortened to the first of them") {
   std::string same, other;
   for (int i = 0; i < 2000; i++) same += "1, ";
   other = same;

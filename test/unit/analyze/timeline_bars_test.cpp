@@ -1,4 +1,4 @@
-// The bars of a timeline: how they become few, and what each stands for.
+// The bars of a timeline: how they become few, and what each represents.
 #include "analyze/timeline/timeline_bars.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -17,20 +17,20 @@ using Catch::Matchers::ContainsSubstring;
 namespace {
 
 // The tooltips of a picture that are of several calls.
-std::vector<std::string> told_of_several(const std::string& svg) {
-  std::vector<std::string> told;
+std::vector<std::string> tooltips_of_several(const std::string& svg) {
+  std::vector<std::string> tooltips;
   constexpr std::string_view BEGIN = "<title>", END = "</title>";
   for (std::size_t at = svg.find(BEGIN); at != std::string::npos; at = svg.find(BEGIN, at)) {
     at += BEGIN.size();
     std::string one = svg.substr(at, svg.find(END, at) - at);
-    if (one.find(" calls, ") != std::string::npos) told.push_back(one);
+    if (one.find(" calls, ") != std::string::npos) tooltips.push_back(one);
   }
-  return told;
+  return tooltips;
 }
 
 }  // namespace
 
-TEST_CASE("Bars of a picture: all of a few, with what each stands for") {
+TEST_CASE("Bars of a picture: all of a few, with what each represents") {
   Drawn trace;
   trace.call("kernel", 0, 10, R"(,"kernel":"a&b")").call("sync", 20, 10);
   trace.call("memory", 45, 2, R"(,"parent":5)").call("memory", 44, 4, R"(,"parent":5)");
@@ -40,7 +40,7 @@ TEST_CASE("Bars of a picture: all of a few, with what each stands for") {
   CHECK(few.timeline.thread(0).bars[NESTED].size() == 1);
   CHECK(few.timeline.resolution() == 0);
   std::string svg = few.svg();
-  CHECK(told_of_several(svg).empty());
+  CHECK(tooltips_of_several(svg).empty());
   CHECK_THAT(svg,
              ContainsSubstring("<title>a&amp;b\ncu_kernel, 10.0 µs at 0.000000 s<") &&
                  ContainsSubstring("<title>cu_sync\n10.0 µs at 0.000020 s\nwaits for the GPU<") &&
@@ -95,14 +95,14 @@ TEST_CASE("A picture of a quarter of a million calls is small, and leaves none o
   CHECK(svg.size() < 1'000'000);
   CHECK(svg.size() > 100'000);
   // Each call is in one tooltip of its thread's row.
-  std::uint64_t told = 0;
-  for (std::string one : told_of_several(svg)) {
+  std::uint64_t counted = 0;
+  for (std::string one : tooltips_of_several(svg)) {
     one.resize(one.find(' '));
     std::erase(one, ',');
-    told += std::stoull(one);
+    counted += std::stoull(one);
   }
-  CHECK(told <= 2 * MANY);
-  CHECK(told > 2 * MANY - 100);  // but for bars of one call
+  CHECK(counted <= 2 * MANY);
+  CHECK(counted > 2 * MANY - 100);  // but for bars of one call
 }
 
 TEST_CASE("No trace is too long for its bars") {
@@ -179,7 +179,7 @@ TEST_CASE("Only calls are counted as calls of more threads") {
   CHECK(analyzed.timeline.left_out_of_threads() == 2);
 }
 
-TEST_CASE("Moments are told as the page tells them") {
+TEST_CASE("Moments are shown as the page shows them") {
   Drawn trace = many();
   trace.call("sync", 10'000'000, 10);
   Analyzed analyzed(trace, 10'000'020, {});

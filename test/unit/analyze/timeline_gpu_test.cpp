@@ -1,4 +1,4 @@
-// What the timeline tells of GPUs, where a trace has what they did.
+// What the timeline shows of GPUs, where a trace has what they did.
 #include <fmt/format.h>
 
 #include <catch2/catch_test_macros.hpp>
@@ -92,17 +92,17 @@ TEST_CASE("A GPU's row shows what it did, when it did it") {
   std::string page = analyzed.page();
   CHECK_THAT(page, ContainsSubstring("  GPU 0 stream 3  73 %") && ContainsSubstring("    0x7f10 "));
   CHECK_THAT(page, ContainsSubstring("as measured"));
-  // The row of the stream would say less, so it is not there; nor does anything tell of it.
+  // The row of the stream would say less, so it is not there; nor does anything mention it.
   CHECK_THAT(page, !ContainsSubstring("stream 0x7f10") && !ContainsSubstring("not when that ran") &&
                        !ContainsSubstring("not shown"));
   nlohmann::ordered_json json = timeline_json(analyzed.timeline);
-  const auto& told = json["processes"][0]["queues"][0];
-  CHECK(told["device"] == 0);
-  CHECK(told["queue"] == 3);
-  CHECK(told["stream"] == "0x7f10");
-  CHECK(told["operations"] == 100);
-  CHECK(told["busy_us"] == 800);
-  CHECK(told["columns"]["busy_us"]["kernel"].size() == 256);
+  const auto& listed = json["processes"][0]["queues"][0];
+  CHECK(listed["device"] == 0);
+  CHECK(listed["queue"] == 3);
+  CHECK(listed["stream"] == "0x7f10");
+  CHECK(listed["operations"] == 100);
+  CHECK(listed["busy_us"] == 800);
+  CHECK(listed["columns"]["busy_us"]["kernel"].size() == 256);
   CHECK(json["processes"][0]["streams"].size() == 1);
 }
 
@@ -119,7 +119,7 @@ TEST_CASE("A window has what a GPU did in it, in part what reaches into it") {
   CHECK_THAT(none.page(), ContainsSubstring("No calls"));
 }
 
-TEST_CASE("In a picture the mouse tells of each kernel, and arrows lead there while they are few") {
+TEST_CASE("In a picture the mouse shows each kernel, and arrows lead there while they are few") {
   AnalyzedOperations analyzed(many_operations(60), 700);
   std::string svg = analyzed.svg();
   CHECK_THAT(svg, ContainsSubstring("GPU 0 stream 3 (0x7f10)"));
@@ -145,7 +145,7 @@ TEST_CASE("An arrow leads to what a graph did first") {
   CHECK(first == 1);
 }
 
-TEST_CASE("What a GPU does while nobody calls is not folded away") {
+TEST_CASE("What a GPU does while no call runs is not folded away") {
   std::string text = MEASURED + launch_at(1, 10);
   for (int i = 2; i < 80; i++) text += launch_at(i, 10 + i);
   text += launch_at(80, 100'000) + work("kernel", 20, 60'000, kernel(1));
@@ -195,7 +195,7 @@ TEST_CASE("Absurd times of GPUs neither crash nor move anything else") {
   CHECK_THAT(timeline_json(analyzed.timeline).dump(), ContainsSubstring("\"operations\":73"));
 }
 
-TEST_CASE("More streams than have rows are told") {
+TEST_CASE("More streams than have rows are reported") {
   std::string text = many_operations(70);
   for (int queue = 10; queue < 100; queue++) text += work("kernel", 100, 5, "", queue);
   AnalyzedOperations analyzed(text, 1000);
@@ -220,7 +220,7 @@ TEST_CASE("A quarter of a million kernels make a small picture that leaves none 
     for (const Bar& bar : analyzed.timeline.gpu_queue(i).bars) all += bar.total().count;
   CHECK(all == MANY);
   CHECK_THAT(svg, ContainsSubstring("kernels, copies and fills, "));
-  // Looked at closely, all is told of each.
+  // Looked at closely, all is shown of each.
   AnalyzedOperations closer(text, 10 + MANY * 10, Timeline::Window{1'000'000, 1'050'000});
   CHECK(closer.timeline.gpu_operations().size() == 5);
 }
@@ -239,7 +239,7 @@ TEST_CASE("What overlaps in a queue counts once in the time that it was busy") {
   CHECK(columns < 72);
 }
 
-TEST_CASE("What overlaps counts once in all that is told of a queue, however many there are") {
+TEST_CASE("What overlaps counts once in all that is shown of a queue, however many there are") {
   // Two kernels of 4 µs at once, each 10 µs.
   int pairs = 3'000;
   SECTION("each kernel is a bar") {}

@@ -85,7 +85,7 @@ TEST_CASE("A call without a duration takes no time, one that never returned all 
   CHECK_THAT(analyzed.page(), ContainsSubstring("unfinished") && ContainsSubstring(" ?\n"));
 }
 
-TEST_CASE("Few calls have a line each, with what they asked of the driver below") {
+TEST_CASE("Few calls have a line each, with their requests to the driver below") {
   Drawn trace;
   trace.call("sync", 0, 10);
   trace.ioctl(30, 10, 3).call("memory", 50, 10, R"(,"parent":3)").call("kernel", 20, 80);
@@ -98,7 +98,7 @@ TEST_CASE("Few calls have a line each, with what they asked of the driver below"
   CHECK(at("\n  cu_sync ") < at("\n  cu_kernel "));
   CHECK(at("\n  cu_kernel ") < at("\n    NV_ESC CTRL "));
   CHECK(at("\n    NV_ESC CTRL ") < at("\n    cu_memory "));
-  // 36 columns stand for 100 µs.
+  // 36 columns are 100 µs.
   CHECK_THAT(page, ContainsSubstring("████") && ContainsSubstring("80.0 µs\n"));
 }
 
@@ -181,7 +181,7 @@ TEST_CASE("Without a window it is drawn from the first call to the last, folded"
                                          "84.5 ms at") &&
                        ContainsSubstring("--from 0 shows all, to scale."));
   CHECK_THAT(analyzed.svg(), ContainsSubstring("84.5 ms folded"));
-  // A window that was asked for is drawn as it is.
+  // A window that was requested is drawn as it is.
   Analyzed exact(trace, 100'000);
   CHECK(view_of(exact.timeline).shown == std::vector<TimeSpan>{{0, 100'000'000}});
   CHECK(exact.page().find("╱") == std::string::npos);

@@ -12,20 +12,20 @@ using namespace cudabpf::analyze;
 namespace {
 
 // What is known about each line's process, as text.
-class ToldProcesses : public Analysis {
+class ProcessTexts : public Analysis {
  public:
-  explicit ToldProcesses(const Names& names) : names_(names) {}
+  explicit ProcessTexts(const Names& names) : names_(names) {}
 
   void line(const Line& line) override {
-    std::string told;
+    std::string found;
     if (const analyze::Process* process = line.process) {
-      told = "#" + std::to_string(process->number) + " " + std::string(names_.text(process->comm));
-      if (process->container) told += " in " + std::string(names_.text(process->container));
-      if (process->seen_begin) told += " seen";
-      if (line.new_program) told += " anew";
+      found = "#" + std::to_string(process->number) + " " + std::string(names_.text(process->comm));
+      if (process->container) found += " in " + std::string(names_.text(process->container));
+      if (process->seen_begin) found += " seen";
+      if (line.new_program) found += " anew";
     }
-    for (const analyze::Process* gone : line.gone) told += " -" + std::to_string(gone->number);
-    if (!told.empty()) lines.push_back(told);
+    for (const analyze::Process* gone : line.gone) found += " -" + std::to_string(gone->number);
+    if (!found.empty()) lines.push_back(found);
   }
 
   std::vector<std::string> lines;
@@ -36,11 +36,11 @@ class ToldProcesses : public Analysis {
 
 using Lines = std::vector<std::string>;
 
-Lines told(const std::string& text, const std::string& header = "") {
+Lines process_texts(const std::string& text, const std::string& header = "") {
   TraceText trace(text, header);
-  ToldProcesses told(trace.names());
-  trace.show(told);
-  return told.lines;
+  ProcessTexts texts(trace.names());
+  trace.show(texts);
+  return texts.lines;
 }
 
 std::string process(const std::string& op, int pid, const std::string& comm = "sh",
@@ -57,42 +57,46 @@ std::string call_of(int pid) {
 }  // namespace
 
 TEST_CASE("Processes that `run` started were there before, if the trace begins later") {
-  CHECK(told(call_of(7), R"(,"mode":"run")") == Lines{"#1  seen"});
-  CHECK(told(process("start", 7) + call_of(7), R"(,"mode":"run","since":5)") ==
+  CHECK(process_texts(call_of(7), R"(,"mode":"run")") == Lines{"#1  seen"});
+  CHECK(process_texts(process("start", 7) + call_of(7), R"(,"mode":"run","since":5)") ==
         Lines{"#1 sh", "#1 sh"});
   // The first file of a rotated trace says so, too.
-  CHECK(told(process("start", 7) + call_of(7), R"(,"mode":"run","since":0)") ==
-        told(process("start", 7) + call_of(7), R"(,"mode":"run")"));
+  CHECK(process_texts(process("start", 7) + call_of(7), R"(,"mode":"run","since":0)") ==
+        process_texts(process("start", 7) + call_of(7), R"(,"mode":"run")"));
 }
 
 TEST_CASE("A pid that is used again in a trace is another process") {
-  CHECK(told(process("start", 7) + call_of(7) + process("exit", 7) + process("fork", 7) +
-             call_of(7)) == Lines{"#1 sh", "#1 sh", "#1 sh -1", "#2 sh seen", "#2 sh seen"});
+  CHECK(process_texts(process("start", 7) + call_of(7) + process("exit", 7) + process("fork", 7) +
+                      call_of(7)) ==
+        Lines{"#1 sh", "#1 sh", "#1 sh -1", "#2 sh seen", "#2 sh seen"});
   // Its exit was not seen.
-  CHECK(told(process("start", 7) + process("fork", 7, "new") + process("start", 7, "newer")) ==
+  CHECK(process_texts(process("start", 7) + process("fork", 7, "new") +
+                      process("start", 7, "newer")) ==
         Lines{"#1 sh", "#2 new seen -1", "#3 newer -2"});
 }
 
 TEST_CASE("A process is called what its last program is") {
-  CHECK(told(process("start", 7) + process("exec", 7, "python") + call_of(7)) ==
+  CHECK(process_texts(process("start", 7) + process("exec", 7, "python") + call_of(7)) ==
         Lines{"#1 sh", "#1 python seen anew", "#1 python seen"});
 }
 
 TEST_CASE("Processes that the trace does not announce, and those of `run`") {
-  CHECK(told(call_of(7) + call_of(8) + call_of(7)) == Lines{"#1 ", "#2 ", "#1 "});
-  CHECK(told(call_of(7), R"(,"mode":"run")") == Lines{"#1  seen"});
-  CHECK(told(process("exit", 9)) == Lines{"#1 sh -1"});
-  CHECK(told(call_of(7) + process("start", 7, "other")) == Lines{"#1 ", "#2 other -1"});
-  CHECK(told(call_of(7) + process("fork", 7, "other")) == Lines{"#1 ", "#2 other seen -1"});
+  CHECK(process_texts(call_of(7) + call_of(8) + call_of(7)) == Lines{"#1 ", "#2 ", "#1 "});
+  CHECK(process_texts(call_of(7), R"(,"mode":"run")") == Lines{"#1  seen"});
+  CHECK(process_texts(process("exit", 9)) == Lines{"#1 sh -1"});
+  CHECK(process_texts(call_of(7) + process("start", 7, "other")) == Lines{"#1 ", "#2 other -1"});
+  CHECK(process_texts(call_of(7) + process("fork", 7, "other")) ==
+        Lines{"#1 ", "#2 other seen -1"});
 }
 
-TEST_CASE("A process is in the container that its last line tells of") {
+TEST_CASE("A process is in the container that its last line names") {
   std::string in = R"(,"container":{"runtime":"docker","id":"0123456789abcdef"})";
-  CHECK(told(process("start", 7, "a", in) + process("exit", 7, "a") + process("fork", 7, "b")) ==
+  CHECK(process_texts(process("start", 7, "a", in) + process("exit", 7, "a") +
+                      process("fork", 7, "b")) ==
         Lines{"#1 a in docker 0123456789ab", "#1 a in docker 0123456789ab -1", "#2 b seen"});
 }
 
-TEST_CASE("Of too many processes those that were quiet for longest are put away") {
+TEST_CASE("Among too many processes those that were quiet for longest are put away") {
   LineParser parser;
   Processes processes(parser.names(), 4);
   auto follow = [&](std::uint32_t pid) {

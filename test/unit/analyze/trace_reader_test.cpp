@@ -53,21 +53,20 @@ std::string refusal(const std::string& path) {
 
 using Ids = std::vector<std::uint64_t>;
 
-// Whoever reads it does not want the rest when asked for the second time; `look` sees each
-// question.
+// The reader's caller does not want the rest at the second callback; `look` sees each callback.
 void check_given_up(const std::filesystem::path& path,
                     const std::function<void(std::uint64_t read, std::uint64_t size)>& look) {
-  int asked = 0;
+  int callbacks = 0;
   auto reader = TraceReader::open({path}, [&](std::uint64_t read, std::uint64_t size) {
     look(read, size);
-    return ++asked < 2;
+    return ++callbacks < 2;
   });
   REQUIRE(reader);
   auto more = (*reader)->next();
   while (more && *more) more = (*reader)->next();
   REQUIRE_FALSE(more);
   CHECK_THAT(more.error().message, ContainsSubstring("given up"));
-  CHECK(asked == 2);
+  CHECK(callbacks == 2);
 }
 
 }  // namespace
@@ -173,7 +172,7 @@ TEST_CASE("A trace of which more is to come lacks nothing by having no end, but 
   CHECK(faults(compressed).cut_off.size() == 1);
 }
 
-TEST_CASE("What cannot be read is counted, and where it was is told") {
+TEST_CASE("What cannot be read is counted, and where it was is reported") {
   TemporaryFolder folder;
   Read read_of = read({folder.write(
       "t", HEADER + call(1) + "{\"id\":\n\n" + call(2) + "not JSON\n" + call(3) +
@@ -185,7 +184,7 @@ TEST_CASE("What cannot be read is counted, and where it was is told") {
   CHECK(read_of.facts.first_malformed == std::vector{path + ":3", path + ":6"});
 }
 
-TEST_CASE("Losses are those that the lines tell") {
+TEST_CASE("Losses are those that the lines report") {
   TemporaryFolder folder;
   auto lost = [](const std::string& reason, const std::string& count) {
     return R"({"type":"lost","reason":")" + reason + R"(","severity":"lost","count":)" + count +
@@ -284,7 +283,7 @@ TEST_CASE("Files of several traces, or in another order, are refused") {
   CHECK_THAT(refusal_of_all({one, one}), ContainsSubstring("/1 is the same part of the trace as"));
 }
 
-TEST_CASE("Losses that only the end tells are told") {
+TEST_CASE("Losses that only the end reports are reported") {
   TemporaryFolder folder;
   std::string lost =
       R"({"type":"lost","ts":5,"reason":"ring_full_entry","severity":"lost","count":3})"
@@ -420,7 +419,7 @@ TEST_CASE("Reading ends when the rest is not wanted, also where a compressed fil
   check_given_up(path, [&](std::uint64_t read, std::uint64_t) { CHECK(read < SIZE / 2); });
 }
 
-TEST_CASE("Whoever reads a trace may open its files in another way") {
+TEST_CASE("A reader of a trace may open its files in another way") {
   TemporaryFolder folder;
   auto path = folder.write("t.jsonl", HEADER + call(1) + END);
   auto open = [&](const std::string& name) -> Result<Fd> {

@@ -12,36 +12,36 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-// Writes down in words what a listener is told.
-class ToldBlocks : public LiveMemory::Listener {
+// Writes down in words what a listener receives.
+class BlockEvents : public LiveMemory::Listener {
  public:
   void allocated(const LiveMemory::Block& block) override {
-    told.push_back("+" + std::to_string(block.size) + " " + std::string(to_string(block.kind)));
+    events.push_back("+" + std::to_string(block.size) + " " + std::string(to_string(block.kind)));
     last = block;
   }
   void ended(const LiveMemory::Block& block, std::uint64_t ts, LiveMemory::Ended how) override {
     constexpr std::string_view HOW[] = {"freed", "replaced", "with context", "with process"};
-    told.push_back("-" + std::to_string(block.size) + " " +
-                   std::string(HOW[static_cast<int>(how)]) + " at " + std::to_string(ts));
+    events.push_back("-" + std::to_string(block.size) + " " +
+                     std::string(HOW[static_cast<int>(how)]) + " at " + std::to_string(ts));
   }
   void freed_unknown(const MemoryCall& free) override {
-    told.push_back("unknown " + hexadecimal(free.ptr.value_or(0)));
+    events.push_back("unknown " + hexadecimal(free.ptr.value_or(0)));
   }
 
-  Lines told;
+  Lines events;
   LiveMemory::Block last;
   LiveMemory::LeftOut left_out;
 };
 
-ToldBlocks tell(const Trace& trace, std::size_t most = LiveMemory::MOST) {
-  ToldBlocks told;
+BlockEvents follow_blocks(const Trace& trace, std::size_t most = LiveMemory::MOST) {
+  BlockEvents blocks;
   LineParser parser;
-  TracedMemory memory(parser.names(), told, most);
+  TracedMemory memory(parser.names(), blocks, most);
   each_line(parser, trace.text, [&](const Line& line) { memory.line(line); });
-  told.left_out = memory.live().left_out();
-  return told;
+  blocks.left_out = memory.live().left_out();
+  return blocks;
 }
-Lines told(const Trace& trace) { return tell(trace).told; }
+Lines block_events(const Trace& trace) { return follow_blocks(trace).events; }
 
 }  // namespace
 
@@ -49,8 +49,8 @@ TEST_CASE("Memory lives from its allocation's return to its free's") {
   Trace trace;
   trace.now = 10;
   trace.alloc(100, "0xa0").free("0xa0");
-  ToldBlocks heard = tell(trace);
-  CHECK(heard.told == Lines{"+100 device", "-100 freed at 13000"});
+  BlockEvents heard = follow_blocks(trace);
+  CHECK(heard.events == Lines{"+100 device", "-100 freed at 13000"});
   CHECK(heard.last.since == 11'000);
   CHECK(heard.last.address == 0xa0);
   CHECK(heard.last.call == 1);
@@ -62,8 +62,9 @@ TEST_CASE("Frees by other functions, of nothing, and of what is not known") {
   trace.alloc(2, "0xb0", "async").free("0xb0", "device");
   trace.free("0x0").free("0xc0");
   trace.alloc(3, "0xd0").free("0xd0").free("0xd0");
-  CHECK(told(trace) == Lines{"+1 managed", "-1 freed at 3000", "+2 async", "-2 freed at 7000",
-                             "unknown 0xc0", "+3 device", "-3 freed at 15000", "unknown 0xd0"});
+  CHECK(block_events(trace) == Lines{"+1 managed", "-1 freed at 3000", "+2 async",
+                                     "-2 freed at 7000", "unknown 0xc0", "+3 device",
+                                     "-3 freed at 15000", "unknown 0xd0"});
 }
 
 TEST_CASE("Calls that failed or were not seen to return do nothing") {
@@ -74,13 +75,14 @@ TEST_CASE("Calls that failed or were not seen to return do nothing") {
   trace.alloc(5, "0xa0").free("0xa0", "device", 1);
   trace.line(R"({"id":91,"type":"memory","op":"free","name":"cuMemFree","ts":1,"pid":1,"tid":1,)"
              R"("ptr":"0xa0","kind":"device","return_lost":true})");
-  CHECK(told(trace) == Lines{"+5 device"});
+  CHECK(block_events(trace) == Lines{"+5 device"});
 }
 
 TEST_CASE("An address that is allocated anew was freed unseen") {
   Trace trace;
   trace.alloc(5, "0xa0").alloc(6, "0xa0").free("0xa0");
-  CHECK(told(trace) == Lines{"+5 device", "-5 replaced at 3000", "+6 device", "-6 freed at 5000"});
+  CHECK(block_events(trace) ==
+        Lines{"+5 device", "-5 replaced at 3000", "+6 device", "-6 freed at 5000"});
 }
 
 TEST_CASE("A free that returns after another thread has got the same address") {
@@ -88,7 +90,7 @@ TEST_CASE("A free that returns after another thread has got the same address") {
   trace.alloc(5, "0xa0").alloc(6, "0xa0");  // the latter returns at 3 µs
   trace.line(R"({"id":90,"type":"memory","op":"free","name":"cuMemFree","ts":2500,)"
              R"("duration_us":9.000,"pid":1,"tid":2,"ret":0,"ptr":"0xa0","kind":"device"})");
-  CHECK(told(trace) == Lines{"+5 device", "-5 replaced at 3000", "+6 device"});
+  CHECK(block_events(trace) == Lines{"+5 device", "-5 replaced at 3000", "+6 device"});
 }
 
 TEST_CASE("A call that makes another of the same memory is one") {
@@ -99,10 +101,10 @@ TEST_CASE("A call that makes another of the same memory is one") {
   };
   nested("alloc", R"("name":"cuMemAllocHost","size":7,"ptr":"0xa0","kind":"host")");
   nested("free", R"("name":"cuMemFreeHost","ptr":"0xa0","kind":"host")");
-  CHECK(told(trace) == Lines{"+7 host", "-7 freed at 5000"});
+  CHECK(block_events(trace) == Lines{"+7 host", "-7 freed at 5000"});
 }
 
-TEST_CASE("Calls inside of others are told from those of other threads") {
+TEST_CASE("Calls inside of others are distinguished from those of other threads") {
   Trace trace;
   constexpr int THREADS = 20;
   auto alloc = [&](int id, int thread, const std::string& more) {
@@ -116,7 +118,7 @@ TEST_CASE("Calls inside of others are told from those of other threads") {
   for (int thread = 1; thread <= THREADS; thread++)
     alloc(100 + thread, thread, R"(,"parent":)" + std::to_string(200 + thread));
   for (int thread = 1; thread <= THREADS; thread++) alloc(200 + thread, thread, "");
-  CHECK(told(trace) == Lines(THREADS, "+8 device"));
+  CHECK(block_events(trace) == Lines(THREADS, "+8 device"));
 }
 
 TEST_CASE("A handle that is used again while what it was is still mapped") {
@@ -127,13 +129,13 @@ TEST_CASE("A handle that is used again while what it was is still mapped") {
     trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
     trace.vmm("alloc", "cuMemCreate", R"("size":32,"handle":"0xa0")");
     trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
-    CHECK(told(trace) == Lines{"+64 vmm", "+32 vmm", "-32 freed at 9000"});
+    CHECK(block_events(trace) == Lines{"+64 vmm", "+32 vmm", "-32 freed at 9000"});
   }
   SECTION("its release was not seen") {
     trace.vmm("alloc", "cuMemCreate", R"("size":32,"handle":"0xa0")");
     trace.vmm("unmap", "cuMemUnmap", R"("size":64,"ptr":"0x1000")");
     trace.vmm("alloc", "cuMemCreate", R"("size":16,"handle":"0xa0")");
-    CHECK(told(trace) ==
+    CHECK(block_events(trace) ==
           Lines{"+64 vmm", "+32 vmm", "-64 freed at 7000", "-32 replaced at 9000", "+16 vmm"});
   }
 }
@@ -148,18 +150,18 @@ TEST_CASE("Memory that another process allocated is none of this one's, and its 
   trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
   trace.vmm("unmap", "cuMemUnmap", R"("size":64,"ptr":"0x1000")");
   trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
-  CHECK(told(trace).empty());
-  SECTION("it is not had any more") {
+  CHECK(block_events(trace).empty());
+  SECTION("the process does not have it any more") {
     trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
-    CHECK(told(trace) == Lines{"unknown 0x0"});
+    CHECK(block_events(trace) == Lines{"unknown 0x0"});
   }
   SECTION("a process imports what it has itself") {
     trace.vmm("alloc", "cuMemCreate", R"("size":64,"handle":"0xa0")");
     trace.call("ipc", "shareable_handle", import);
     trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
-    CHECK(told(trace) == Lines{"+64 vmm"});
+    CHECK(block_events(trace) == Lines{"+64 vmm"});
     trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
-    CHECK(told(trace).back() == "-64 freed at 21000");
+    CHECK(block_events(trace).back() == "-64 freed at 21000");
   }
 }
 
@@ -171,22 +173,22 @@ TEST_CASE("VMM memory is there as long as its handle or a mapping of it is") {
     trace.vmm("map", "cuMemMap", R"("size":64,"ptr":"0x1000","handle":"0xa0")");
     trace.vmm("unmap", "cuMemUnmap", R"("size":64,"ptr":"0x1000")");
     trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
-    CHECK(told(trace) == Lines{"+64 vmm", "+5 device", "-64 freed at 9000"});
+    CHECK(block_events(trace) == Lines{"+64 vmm", "+5 device", "-64 freed at 9000"});
   }
   SECTION("the mappings go last, both with one call") {
     trace.vmm("map", "cuMemMap", R"("size":32,"ptr":"0x1000","handle":"0xa0")");
     trace.vmm("map", "cuMemMap", R"("size":32,"ptr":"0x1020","handle":"0xa0")");
     trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
-    CHECK(told(trace) == Lines{"+64 vmm", "+5 device"});
+    CHECK(block_events(trace) == Lines{"+64 vmm", "+5 device"});
     trace.vmm("unmap", "cuMemUnmap", R"("size":64,"ptr":"0x1000")");
-    CHECK(told(trace) == Lines{"+64 vmm", "+5 device", "-64 freed at 11000"});
+    CHECK(block_events(trace) == Lines{"+64 vmm", "+5 device", "-64 freed at 11000"});
   }
-  SECTION("the handle is had twice") {
+  SECTION("the process has the handle twice") {
     trace.call("memory", "vmm", R"("name":"cuMemRetainAllocationHandle","handle":"0xa0")");
     trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
-    CHECK(told(trace) == Lines{"+64 vmm", "+5 device"});
+    CHECK(block_events(trace) == Lines{"+64 vmm", "+5 device"});
     trace.vmm("free", "cuMemRelease", R"("handle":"0xa0")");
-    CHECK(told(trace) == Lines{"+64 vmm", "+5 device", "-64 freed at 9000"});
+    CHECK(block_events(trace) == Lines{"+64 vmm", "+5 device", "-64 freed at 9000"});
   }
 }
 
@@ -202,14 +204,14 @@ TEST_CASE("Memory goes away with its context") {
   trace.alloc(5, "0xe0");  // which context this thread uses is not known
   trace.context("cuCtxSetCurrent", R"("args":{"ctx":"0x77"})");
   trace.alloc(6, "0xf0");
-  Lines before = told(trace);
+  Lines before = block_events(trace);
   trace.context("cuCtxDestroy", R"("args":{"ctx":"0x77"})");
-  Lines all = told(trace);
+  Lines all = block_events(trace);
   CHECK(Lines(all.begin() + static_cast<std::ptrdiff_t>(before.size()), all.end()) ==
         Lines{"-1 with context at 21000", "-4 with context at 21000", "-6 with context at 21000"});
   trace.tid = 1;
   trace.alloc(7, "0xaa").context("cuCtxDestroy", R"("args":{"ctx":"0x77"})");
-  CHECK(told(trace).back() == "+7 device");
+  CHECK(block_events(trace).back() == "+7 device");
 }
 
 TEST_CASE("Memory goes away with its context, by whatever call that was made and ended") {
@@ -221,11 +223,11 @@ TEST_CASE("Memory goes away with its context, by whatever call that was made and
     trace.alloc(1, "0xa0");
     trace.context("cuCtxAttach", R"("args":{"pctx":"0x77","flags":0})");
     trace.context("cuCtxDetach", R"("args":{"ctx":"0x77"})");  // as often as it was attached to
-    CHECK(told(trace) == Lines{"+1 device"});
+    CHECK(block_events(trace) == Lines{"+1 device"});
     trace.context("cuCtxDetach", R"("args":{"ctx":"0x77"})");
-    CHECK(told(trace) == Lines{"+1 device", "-1 with context at 9000"});
+    CHECK(block_events(trace) == Lines{"+1 device", "-1 with context at 9000"});
     trace.alloc(2, "0xb0").context("cuCtxDestroy", R"("args":{"ctx":"0x77"})");
-    CHECK(told(trace).size() == 3);  // it is not known in which context that was allocated
+    CHECK(block_events(trace).size() == 3);  // it is not known in which context that was allocated
   }
 }
 
@@ -237,23 +239,23 @@ TEST_CASE("A primary context goes away with its last user, or by a reset") {
     trace.context("cuDevicePrimaryCtxRetain", R"("device":0,"args":{"pctx":"0x77"})");
     trace.context("cuCtxSetCurrent", R"("args":{"ctx":"0x77"})").alloc(1, "0xa0");
     trace.context("cuDevicePrimaryCtxRelease", R"("device":0)");
-    CHECK(told(trace) == Lines{"+1 device"});
+    CHECK(block_events(trace) == Lines{"+1 device"});
     trace.context("cuDevicePrimaryCtxRelease", R"("device":1)");
-    CHECK(told(trace) == Lines{"+1 device"});
+    CHECK(block_events(trace) == Lines{"+1 device"});
     trace.context("cuDevicePrimaryCtxRelease", R"("device":0)");
     return trace;
   };
   const Lines GONE = {"+1 device", "-1 with context at 13000"};
-  CHECK(told(release(R"({"type":"trace","mode":"run"})")) == GONE);
-  CHECK(told(release(R"({"type":"process","op":"fork","ts":0,"pid":1})")) == GONE);
+  CHECK(block_events(release(R"({"type":"trace","mode":"run"})")) == GONE);
+  CHECK(block_events(release(R"({"type":"process","op":"fork","ts":0,"pid":1})")) == GONE);
   // Others may have retained it before the trace began.
   Trace attached = release(R"({"type":"trace","mode":"attach"})");
-  CHECK(told(attached) == Lines{"+1 device"});
+  CHECK(block_events(attached) == Lines{"+1 device"});
   attached.context("cuDevicePrimaryCtxReset", R"("device":0)");
-  CHECK(told(attached) == Lines{"+1 device", "-1 with context at 15000"});
+  CHECK(block_events(attached) == Lines{"+1 device", "-1 with context at 15000"});
 }
 
-TEST_CASE("Memory goes away with its process, and is nobody else's") {
+TEST_CASE("Memory goes away with its process, and is no other process's") {
   Trace trace;
   trace.alloc(1, "0xa0");
   trace.pid = 2;
@@ -262,9 +264,9 @@ TEST_CASE("Memory goes away with its process, and is nobody else's") {
   trace.pid = 1;
   trace.process("start");  // its exit was lost, and its pid is reused
   trace.free("0xa0");
-  CHECK(told(trace) == Lines{"+1 device", "+2 device", "unknown 0xb0", "-2 with process at 6000",
-                             "+3 device", "-3 with process at 8000", "-1 with process at 8000",
-                             "unknown 0xa0"});
+  CHECK(block_events(trace) ==
+        Lines{"+1 device", "+2 device", "unknown 0xb0", "-2 with process at 6000", "+3 device",
+              "-3 with process at 8000", "-1 with process at 8000", "unknown 0xa0"});
 }
 
 TEST_CASE("Where an allocation's entry was lost, its size is not known") {
@@ -272,7 +274,7 @@ TEST_CASE("Where an allocation's entry was lost, its size is not known") {
   trace.alloc(5, "0xa0");
   trace.call("memory", "alloc",
              R"("name":"cuMemAlloc","ptr":"0xa0","kind":"device","entry_lost":true)");
-  CHECK(told(trace) == Lines{"+5 device", "-5 replaced at 3000"});
+  CHECK(block_events(trace) == Lines{"+5 device", "-5 replaced at 3000"});
 }
 
 TEST_CASE("However much is mapped and held, what ends is found at once") {
@@ -292,16 +294,16 @@ TEST_CASE("However much is mapped and held, what ends is found at once") {
     trace.alloc(1, "0x50").alloc(1, "0x50");
     trace.context("cuCtxDestroy", R"("args":{"ctx":")" + context + R"("})");
   }
-  CHECK(told(trace).size() == 1 + MANY * 5);
+  CHECK(block_events(trace).size() == 1 + MANY * 5);
 }
 
 TEST_CASE("Blocks that are too many at once are not followed, and counted") {
   Trace trace;
   trace.alloc(1, "0xa0").alloc(2, "0xb0").alloc(4, "0xc0").alloc(8, "0xd0");
   trace.free("0xc0").free("0xa0").alloc(16, "0xc0").free("0xd0").free("0xe0").free("0xc0");
-  ToldBlocks heard = tell(trace, 2);
-  CHECK(heard.told == Lines{"+1 device", "+2 device", "-1 freed at 11000", "+16 device",
-                            "unknown 0xe0", "-16 freed at 19000"});
+  BlockEvents heard = follow_blocks(trace, 2);
+  CHECK(heard.events == Lines{"+1 device", "+2 device", "-1 freed at 11000", "+16 device",
+                              "unknown 0xe0", "-16 freed at 19000"});
   CHECK(heard.left_out.blocks == 2);
   CHECK(heard.left_out.bytes == 12);
   CHECK(heard.left_out.mappings == 0);
@@ -313,7 +315,7 @@ TEST_CASE("The bytes of blocks that are not followed do not wrap around") {
   CHECK(left_out.bytes == ~std::uint64_t{0});
 }
 
-TEST_CASE("Mappings and imported handles take part of the room, and give it back") {
+TEST_CASE("Mappings and imported handles take part of the space, and give it back") {
   Trace trace;
   trace.vmm("alloc", "cuMemCreate", R"("size":5,"handle":"0x1")");
   for (int i = 1; i <= 3; i++)
@@ -321,19 +323,19 @@ TEST_CASE("Mappings and imported handles take part of the room, and give it back
               R"("size":1,"handle":"0x1","ptr":"0x)" + std::to_string(i) + "0\"");
   trace.vmm("unmap", "cuMemUnmap", R"("size":64,"ptr":"0x10")");
   trace.alloc(7, "0xa0");
-  ToldBlocks heard = tell(trace, 3);
-  CHECK(heard.told == Lines{"+5 vmm", "+7 device"});
+  BlockEvents heard = follow_blocks(trace, 3);
+  CHECK(heard.events == Lines{"+5 vmm", "+7 device"});
   CHECK(heard.left_out.blocks == 0);
   CHECK(heard.left_out.mappings == 1);
 }
 
-TEST_CASE("What a process leaves behind gives its room back") {
+TEST_CASE("What a process leaves behind gives its space back") {
   Trace trace;
   trace.alloc(1, "0xa0").alloc(2, "0xb0").alloc(4, "0xc0").process("exit");
   trace.process("start");
   trace.alloc(8, "0xa0").free("0xc0");
-  ToldBlocks heard = tell(trace, 2);
-  CHECK(heard.told == Lines{"+1 device", "+2 device", "-1 with process at 6000",
-                            "-2 with process at 6000", "+8 device", "unknown 0xc0"});
+  BlockEvents heard = follow_blocks(trace, 2);
+  CHECK(heard.events == Lines{"+1 device", "+2 device", "-1 with process at 6000",
+                              "-2 with process at 6000", "+8 device", "unknown 0xc0"});
   CHECK(heard.left_out.blocks == 1);
 }

@@ -115,7 +115,7 @@ TEST_CASE("What was done for a process that is gone is on its tracks") {
               "8 begin copy HtoD 4.00 KiB at 90 issued by 2 after 10"});
 }
 
-TEST_CASE("A process of which nobody tells when its GPUs worked has marks in its streams") {
+TEST_CASE("A process without reports of when its GPUs worked has marks in its streams") {
   DrawnTracks drawn = draw(MEASURED +
                            R"({"type":"gpu","op":"times","ts":1,"pid":8,"why":"no CUPTI"})"
                            "\n" +
@@ -123,7 +123,7 @@ TEST_CASE("A process of which nobody tells when its GPUs worked has marks in its
   CHECK(only(drawn.events, "enqueued") == Lines{"3 enqueued at 10 >>1"});
 }
 
-TEST_CASE("Lines of GPUs that make no sense are drawn as far as they do") {
+TEST_CASE("GPU lines that make no sense are drawn as far as possible") {
   const std::string latest = "9223372036854775807";  // of a trace
   DrawnTracks drawn =
       draw(MEASURED + R"({"type":"gpu","op":"copy","ts":)" + latest +

@@ -77,12 +77,12 @@ TEST_CASE("Calls may nest as deep as a trace says") {
   CHECK(drawn.events.back() == "2 end outer at 6");
 }
 
-TEST_CASE("Tracks that are too many begin anew, and that is told") {
+TEST_CASE("Tracks that are too many begin anew, and that is reported") {
   std::string text;
   constexpr int MANY = 66'000;
   for (int tid = 1; tid <= MANY; tid++) text += call(tid, "c", took(5, 6), tid);
   DrawnTracks drawn = draw(text + call(MANY + 1, "c", took(7, 8), 1));
-  // Each call's beginning and end, and what is told.
+  // Each call's beginning and end, and what is reported.
   CHECK(drawn.events.size() == 2 * (MANY + 1) + 1);
   CHECK(std::count(drawn.events.begin(), drawn.events.end(),
                    "what is missing: more tracks than are kept apart at 5, so all of them begin "
@@ -98,7 +98,7 @@ TEST_CASE("Arrows that are too many at once are counted") {
     text += R"({"type":"kernel","op":"ioctl","name":"i","ts":5,"pid":7,"tid":)" +
             std::to_string(tid) + R"(,"call":)" + std::to_string(call) + "}\n";
   };
-  // Operations whose call has come make room again: none of the others is one more too many.
+  // Operations whose call has come give their space back: none of the others is one more too many.
   for (int i = 1; i <= DONE; i++) {
     operation(99, i);
     text += call(i, "c", took(5, 6), 99);
@@ -172,7 +172,7 @@ TEST_CASE("Samples of GPUs are counters of the machine, rounded; the energy coun
                               "3<0 0/0 as 0 GPU 3: memory used"});
 }
 
-TEST_CASE("Who had a GPU is a counter of each process, until another has it") {
+TEST_CASE("Having a GPU is a counter of each process, until another has it") {
   DrawnTracks drawn = draw(
       R"({"type":"gpu","op":"sample","ts":5,"gpu":3,"residents":[{"pid":7,"ms":0.75},{"ms":0.1}],)"
       R"("resident_from":0,"resident_to":1000000,"resident_unknown_ms":0})"
@@ -257,7 +257,7 @@ TEST_CASE("Phases and iterations are on tracks of the process that they are of")
                              "5 iteration 4 from 130 to 136, launches 2"});
 }
 
-TEST_CASE("Memory that goes away at once is told once") {
+TEST_CASE("Memory that goes away at once is reported once") {
   auto allocated = [](int id, int size) {
     return fmt::format(R"({{"id":{},"type":"memory","op":"alloc","name":"a","ts":{},)"
                        R"("duration_us":0.000,"pid":7,"tid":7,"ret":0,"size":{},"ptr":"0x{}",)"

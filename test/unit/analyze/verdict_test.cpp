@@ -72,7 +72,7 @@ SampleProgram in_a_row(int iterations, std::uint64_t launch, std::uint64_t betwe
 
 }  // namespace
 
-TEST_CASE("Who waits for nothing but its own code is bound by the host") {
+TEST_CASE("A program that waits for nothing but its own code is bound by the host") {
   Verdict verdict(repeating(5 * US, 20 * US, 1 * US));
   REQUIRE(verdict.ids() == "host_bound");
   CHECK(verdict["host_bound"]["sure"] == "known");
@@ -93,7 +93,7 @@ TEST_CASE("Fewer launches are not recommended where other work lies between them
                         "outside CUDA."));
 }
 
-TEST_CASE("Who launches graphs already is not told to use some") {
+TEST_CASE("A program that launches graphs already gets no advice to use some") {
   SampleProgram program;
   program.graph_content(1, 20, "k");
   for (int i = 0; i < 10; i++) {
@@ -116,7 +116,7 @@ TEST_CASE("Launches may themselves be what takes the host's time") {
   CHECK_THAT(verdict.text("host_bound"), ContainsSubstring("74.1 % of it in 3 launches"));
 }
 
-TEST_CASE("Who waits for the GPU is bound by it") {
+TEST_CASE("A program that waits for the GPU is bound by it") {
   SECTION("by a wait") {
     Verdict verdict(repeating(5 * US, 2 * US, 200 * US));
     REQUIRE(verdict.ids() == "gpu_bound");
@@ -136,7 +136,7 @@ TEST_CASE("Who waits for the GPU is bound by it") {
     CHECK(verdict["gpu_bound"]["sure"] == "likely");
     CHECK_THAT(verdict.text("gpu_bound"), ContainsSubstring("90.0 µs a launch"));
   }
-  SECTION("at the end of all that was asked for in a row") {
+  SECTION("at the end of all that was issued in a row") {
     SampleProgram program = in_a_row(10, 5 * US, 0);
     program.wait(5 * MS);
     CHECK(Verdict(program).ids() == "gpu_bound");
@@ -163,7 +163,7 @@ TEST_CASE("Calls that bring the work no further are named") {
         "host_bound allocating");
 }
 
-TEST_CASE("A long way to the first iteration is told, with its longest part") {
+TEST_CASE("A long way to the first iteration is reported, with its longest part") {
   SampleProgram program;
   program.init(20 * MS);
   program.launch("prepare", 5 * US);
@@ -189,7 +189,7 @@ TEST_CASE("Where several threads launch, a finding says which one it is about") 
                  ContainsSubstring("900 ms of that was outside CUDA in that thread"));
 }
 
-TEST_CASE("Failures are told but for the usual ones, the gravest first") {
+TEST_CASE("Failures are reported but for the usual ones, the gravest first") {
   SampleProgram program = repeating(5 * US, 20 * US, 1 * US);
   auto fail = [&](const char* name, int ret, const char* error) {
     program.line(fmt::format(
@@ -226,7 +226,7 @@ TEST_CASE("Failures are told but for the usual ones, the gravest first") {
   }
 }
 
-TEST_CASE("Memory that grows while it works is told, what is built up at first is not") {
+TEST_CASE("Memory that grows during the work is reported, what is built up at first is not") {
   auto program = [](auto allocates) {
     SampleProgram sample;
     for (int i = 0; i < 200; i++) {
@@ -285,7 +285,7 @@ TEST_CASE("What a trace has lost comes first") {
     CHECK(Verdict(program).text("incomplete") ==
           "some events were lost (at least 3; the total is not known). Figures may be too low.");
   }
-  SECTION("poorer events are no loss") {
+  SECTION("incomplete events are no loss") {
     CHECK(Verdict(program, R"({"type":"end","ts":9,"losses":{"out_pointer":2}})"
                            "\n")
               .ids() == "host_bound");
@@ -308,7 +308,7 @@ TEST_CASE("Loading is not judged as the work where a trace is cut off before any
   CHECK_THAT(cut.text("not_judged"), ContainsSubstring("cut off before anything repeats"));
 }
 
-TEST_CASE("That GPU times are missing though they were asked for is told, with what helps") {
+TEST_CASE("That GPU times are missing though they were requested is reported, with what helps") {
   SampleProgram program = repeating(5 * US, 20 * US, 1 * US);
   program.line(R"({"type":"gpu","op":"times","ts":1,"pid":7,"why":"CUPTI_ERROR_UNKNOWN"})");
   Verdict verdict(program);
@@ -316,9 +316,9 @@ TEST_CASE("That GPU times are missing though they were asked for is told, with w
   CHECK_THAT(verdict.text("no_gpu_times"), ContainsSubstring("CUPTI_ERROR_UNKNOWN."));
 }
 
-TEST_CASE("What was asked for in a row is not judged without the wait at its end") {
+TEST_CASE("What was issued in a row is not judged without the wait at its end") {
   SampleProgram program = in_a_row(10, 5 * US, 20 * US);
-  std::uint64_t asked = program.now;
+  std::uint64_t issued_by = program.now;
   program.wait(5 * MS);
   auto ids_in = [&](Part part) {
     TraceText trace(program.text());
@@ -331,10 +331,10 @@ TEST_CASE("What was asked for in a row is not judged without the wait at its end
   };
   CHECK(ids_in({}) == "gpu_bound");
   CHECK(ids_in({0, program.now + 1}) == "gpu_bound");
-  CHECK(ids_in({0, asked}).empty());
+  CHECK(ids_in({0, issued_by}).empty());
 }
 
-TEST_CASE("What comes after iterations that were asked for in a row is no part of them") {
+TEST_CASE("What comes after iterations that were issued in a row is no part of them") {
   SampleProgram program = in_a_row(10, 5 * US, 20 * US);
   program.load_code(5 * MS);
   program.launch("sum", 5 * US);

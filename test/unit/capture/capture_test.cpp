@@ -266,7 +266,7 @@ TEST_CASE("The end of a process that ended before it was selected is not waited 
   };
   c.capture->announce(NO_PROCESS);
   std::vector<std::uint32_t> forgotten;
-  SECTION("whose end has no record") {
+  SECTION("its end has no record") {
     c.start();
     CHECK_FALSE(c.capture->all_ended());
     CHECK(end_within(std::chrono::seconds(30)));

@@ -93,7 +93,7 @@ TEST_CASE("Without UTF-8 the marks are ASCII, and as clear") {
         "  ok permissions  root\n");
 }
 
-TEST_CASE("On a narrow terminal text stands below what it is about, and fits") {
+TEST_CASE("On a narrow terminal text is below what it is about, and fits") {
   std::vector<Finding> findings = {{Need::target, LIBCUDA, Verdict::no,
                                     "none on the linker's paths, none mapped anywhere",
                                     "install the driver, or say where it is in LD_LIBRARY_PATH"}};

@@ -148,7 +148,7 @@ TEST_CASE("An export that could not be written in full is an error that names th
   CHECK(done.error().hint == "what was written is incomplete");
   CHECK(done.error().exit_code == exit_code::OUTPUT_FAILED);
   files.discard();
-  CHECK(fs::exists(path));  // what somebody else has opened stays
+  CHECK(fs::exists(path));  // what another process has opened stays
 }
 
 TEST_CASE("Standard output is named -") {

@@ -33,7 +33,7 @@ struct Program {
 
 }  // namespace
 
-TEST_CASE("--help is as wide as asked for") {
+TEST_CASE("--help is as wide as requested") {
   Variable columns("COLUMNS", "80");
   Program program;
   CHECK(help_of(program.app) ==
@@ -84,7 +84,7 @@ TEST_CASE("On a narrow terminal --help has one column, and nothing is wider but 
     CHECK(width_of(help.substr(at, help.find('\n', at) - at)) <= 40);
 }
 
-TEST_CASE("Where nobody says how wide, --help has 80 columns; lines are never too long to read") {
+TEST_CASE("Without a given width, --help has 80 columns; lines are never too long to read") {
   Variable columns("COLUMNS", "1000");
   Program program;
   program.app.description(std::string(99, 'x') + " " + std::string(99, 'y'));

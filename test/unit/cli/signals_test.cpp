@@ -27,7 +27,7 @@ void unblock(int signal) {
   pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
 }
 
-// As the kernel does when somebody presses Ctrl-C; to this thread alone.
+// As the kernel does when a user presses Ctrl-C; to this thread alone.
 void raise_from_terminal(int signal) {
   siginfo_t info{};
   info.si_signo = signal;
@@ -53,7 +53,7 @@ TEST_CASE("Signals are read, one after the other, instead of ending the program"
   CHECK(signals.read().signal == 0);
 }
 
-TEST_CASE("SIGUSR1 asks for something, if that is wanted, and is no reason to end") {
+TEST_CASE("SIGUSR1 is a request, if that is wanted, and is no reason to end") {
   Signals signals;
   CHECK(signals.request_fd() == -1);
   CHECK_FALSE(signals.requested());
@@ -69,7 +69,7 @@ TEST_CASE("SIGUSR1 asks for something, if that is wanted, and is no reason to en
   unblock(SIGUSR1);
 }
 
-TEST_CASE("A Ctrl-C is told from a signal that somebody sent") {
+TEST_CASE("A Ctrl-C is distinguished from a signal that a process sent") {
   Signals signals;
   raise_from_terminal(SIGINT);
   Signals::Got got = signals.read();
@@ -77,7 +77,7 @@ TEST_CASE("A Ctrl-C is told from a signal that somebody sent") {
   CHECK(got.from_terminal);
 }
 
-TEST_CASE("Signals are blocked as long as somebody reads them, and no others") {
+TEST_CASE("Signals are blocked as long as they are read, and no others") {
   REQUIRE_FALSE(is_blocked(SIGTERM));
   {
     Signals signals;

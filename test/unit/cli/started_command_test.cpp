@@ -44,7 +44,7 @@ TEST_CASE("A command runs once it is released, and not before") {
   CHECK_FALSE(fs::exists(mark));
   REQUIRE(command->release());
   CHECK(end_of(*command) == 0);
-  CHECK(command->status() == 0);  // asked again
+  CHECK(command->status() == 0);  // a second time
   CHECK(file_text(mark) == "ran\n");
 }
 
@@ -101,7 +101,7 @@ TEST_CASE("A command that is not there is refused before anything starts") {
   CHECK(command.error().exit_code == exit_code::NOT_FOUND);
 }
 
-TEST_CASE("Why a command cannot be executed is told, as shells tell it by its status") {
+TEST_CASE("Why a command cannot be executed is reported, and by its status as shells do") {
   TemporaryFolder folder;
   std::string plain = folder.write("plain", "text").string();
   std::string script = folder.write("script", "#!/no/such/interpreter\n").string();

@@ -17,7 +17,7 @@ using Catch::Matchers::EndsWith;
 
 namespace {
 
-// What is said of these arguments; nothing if they are right.
+// The message about these arguments; nothing if they are right.
 std::string said(std::vector<std::string> arguments) {
   CLI::App app;
   std::string text;
@@ -53,7 +53,7 @@ constexpr const char* ALL = "see `cudabpf --help`, or --help after a subcommand"
 
 }  // namespace
 
-TEST_CASE("What is right is not complained of") {
+TEST_CASE("Correct arguments get no complaint") {
   CHECK(said({}).empty());
   CHECK(said({"-o", "file"}).empty());
   CHECK(said({"attach", "-p", "1", "-o", "file"}).empty());
@@ -70,7 +70,7 @@ TEST_CASE("What may have been meant is a name that is like what was typed, in it
   CHECK(said({"summary", "atach"}) == unknown("atach", "see `cudabpf summary --help`"));
 }
 
-TEST_CASE("Options that stand before the subcommand are not dropped without a word") {
+TEST_CASE("Options before the subcommand are not dropped without a word") {
   std::string hint = "\ncudabpf: hint: see `cudabpf attach --help`\n";
   CHECK(said({"-o", "file", "attach", "-p", "1"}) ==
         "cudabpf: error: --output stands before `attach`, where it has no effect: put it after" +
@@ -87,19 +87,19 @@ TEST_CASE("Where nothing is like it, the hint says where to look") {
   CHECK(said({"summary", "xyzzy"}) == unknown("xyzzy", "see `cudabpf summary --help`"));
 }
 
-TEST_CASE("Of several unknown arguments the first is named, and -- is none") {
+TEST_CASE("The first of several unknown arguments is named, and -- is not one") {
   CHECK(said({"xyzzy", "plugh"}) == unknown("xyzzy", ALL));
   CHECK(said({"--", "plugh"}) == unknown("plugh", ALL));
 }
 
-TEST_CASE("Who gives a file alone may want to read it as a trace") {
+TEST_CASE("A file alone may be a trace to read") {
   TemporaryFolder folder;
   std::string trace = folder.write("t.jsonl", "").string();
   CHECK(said({trace}) == unknown(trace, "`cudabpf summary " + trace + "` reads a trace"));
   CHECK(said({trace + ".missing"}) == unknown(trace + ".missing", ALL));
 }
 
-TEST_CASE("A command that stands alone may be one to trace") {
+TEST_CASE("A command alone may be one to trace") {
   TemporaryFolder folder;
   std::string program = folder.write("a program", "#!/bin/sh\n").string();
   CHECK(said({program}) == unknown(program, "`cudabpf summary '" + program + "'` reads a trace"));
@@ -121,7 +121,7 @@ TEST_CASE("What an option takes is known without it") {
                 "starts it"));
 }
 
-TEST_CASE("What is missing or wrong is said in plain words") {
+TEST_CASE("What is missing or wrong is reported in plain words") {
   auto refused = [](const std::string& what, const std::string& sub) {
     return "cudabpf: error: " + what + "\ncudabpf: hint: see `cudabpf " + sub + " --help`\n";
   };
@@ -136,7 +136,7 @@ TEST_CASE("What is missing or wrong is said in plain words") {
         refused("--format: x is not one of chrome, perfetto", "show"));
 }
 
-TEST_CASE("Other errors are told in the parser's words, with the same hints") {
+TEST_CASE("Other errors are reported in the parser's words, with the same hints") {
   CHECK_THAT(said({"attach"}), EndsWith("\ncudabpf: hint: see `cudabpf attach --help`\n"));
   CHECK_THAT(said({"-o"}), EndsWith(std::string("\ncudabpf: hint: ") + ALL + "\n"));
 }

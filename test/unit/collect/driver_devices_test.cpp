@@ -45,7 +45,7 @@ TEST_CASE("The first major is fixed; the others come with their modules") {
   CHECK(devices == DriverDevices::parse("195 nvidia-frontend\n", ""));
 }
 
-TEST_CASE("Other devices may stand for the driver's") {
+TEST_CASE("Other devices may take the place of the driver's") {
   auto devices = DriverDevices::parse(PROC_DEVICES, "1:3=nvidiactl,nonsense,1=x,1:5=nvidia-uvm");
   CHECK(devices.name(device(1, 3)) == "nvidiactl");
   CHECK(devices.node(device(1, 3)) == DriverNode::ctl);

@@ -67,7 +67,8 @@ TEST_CASE("The linker's configuration is read as the linker reads it") {
   CHECK(configuration.folders().empty());
 }
 
-TEST_CASE("Included files stand where they are included, sorted, absolute or beside the first") {
+TEST_CASE(
+    "Included files take the place where they are included, sorted, absolute or beside the first") {
   Configuration configuration;
   configuration.write("conf.d/b.conf", "/b\n");
   configuration.write("conf.d/a.conf", "/a\n");

@@ -127,7 +127,8 @@ TEST_CASE("Records of other types and short ones are passed over") {
   CHECK(read.unnamed == 0);
 }
 
-TEST_CASE("A record whose size cannot be ends the reading, and counts as one that is not known") {
+TEST_CASE(
+    "A record with an impossible size ends the reading, and counts as one that is not known") {
   std::uint16_t size = 0;
   SECTION("none") { size = 0; }
   SECTION("shorter than its header") { size = 7; }

@@ -126,7 +126,7 @@ TEST_CASE("Memory that is never freed does not take all of ours, and nothing rep
   CHECK(direction(DEVICE_AT, DEVICE_AT + 149 * 4096) == "unified");  // it is not the host's
   CHECK_FALSE(freed(1, DEVICE_AT + 149 * 4096));
   CHECK(freed(1, DEVICE_AT) == 4096);
-  alloc(1, DEVICE_AT + (1 << 30), 64);  // there is room again
+  alloc(1, DEVICE_AT + (1 << 30), 64);  // there is space again
   CHECK(freed(1, DEVICE_AT + (1 << 30)) == 64);
   SECTION("another process's comes before what is one too many of this one's") {
     alloc(1, DEVICE_AT, 4096);

@@ -17,7 +17,7 @@ Frame& push(CallStack& stack, std::uint64_t id, std::uint32_t sp, std::uint32_t 
 
 }  // namespace
 
-TEST_CASE("Nothing is lost where the count stands still") {
+TEST_CASE("Nothing is lost where the count does not change") {
   CHECK(nothing_lost_between(0, 0));
   CHECK(nothing_lost_between(0xffffffff, 0xffffffff));
   CHECK_FALSE(nothing_lost_between(0, 1));

@@ -45,7 +45,7 @@ TEST_CASE("What is open when a thread, a process or the trace ends is unfinished
     if (call.unfinished) CHECK_FALSE(call.has_return);
 }
 
-TEST_CASE("What begins after the trace was stopped is none of its own") {
+TEST_CASE("What begins after the trace was stopped is not in it") {
   Correlating c;
   c.feed(entry({.ts = 10, .sp = 0x1000}, "cuInit", {0}));
   c.feed(entry({.ts = 10, .tid = 101}, "cuInit", {0}));

@@ -257,7 +257,7 @@ TEST_CASE("A handle of memory is no kernel's, whatever its number") {
   CHECK(c.last().kernel == nullptr);
 }
 
-TEST_CASE("Names that no handle has any more make room for others, and those in use stay") {
+TEST_CASE("Names that no handle has any more give way to others, and those in use stay") {
   Limits limits;
   limits.of(Kept::kernel_names) = 4;
   Correlating c({.limits = limits});
@@ -271,7 +271,7 @@ TEST_CASE("Names that no handle has any more make room for others, and those in 
   for (std::uint64_t i = 1; i <= 4; i++) resolve(i, ("k" + std::to_string(i)).c_str());
   // A launch that is open while its name's handle goes.
   c.feed(entry({.ts = 200, .tid = 101}, "cuLaunchKernel", {1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0}));
-  SECTION("there is no room") {
+  SECTION("there is no space") {
     resolve(5, "k5");
     CHECK(launched(5).empty());
     resolve(1, "k6");  // its former name is no longer true
@@ -317,7 +317,7 @@ TEST_CASE("The process with the most handles of kernels loses its own") {
   CHECK(name_of(names, 1, PID + 1) == "other");
   CHECK_FALSE(names.find(PID, 9));
   CHECK(bounds.all_left_out(Kept::kernel_handles) == 11);
-  names.learned(PID, 11, MODULE, {"many"}, 1);  // there is room again
+  names.learned(PID, 11, MODULE, {"many"}, 1);  // there is space again
   CHECK(name_of(names, 11) == "many");
   names.process_gone(PID + 1);
   for (std::uint64_t i = 0; i < 10; i++) names.learned(PID, i + 11, MODULE, {"many"}, 1);
@@ -335,7 +335,7 @@ TEST_CASE("What is unused is looked for again only after many names were refused
   CHECK(names.want_room());
   names.forget_unused({});
   CHECK_FALSE(names.want_room());
-  names.learned(PID, 1, MODULE, {"two"}, 1);  // one that is known needs no room
+  names.learned(PID, 1, MODULE, {"two"}, 1);  // one that is known needs no space
   CHECK(name_of(names, 1) == "two");
   for (std::uint64_t i = 0; i < 4095; i++) {
     CHECK_FALSE(names.want_room());

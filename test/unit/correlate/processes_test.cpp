@@ -139,7 +139,7 @@ TEST_CASE("How a process ended, as wait reports it") {
   CHECK(end(SIGSEGV | 0x80).signal == SIGSEGV);  // with a core dumped
 }
 
-TEST_CASE("What stands behind the NUL is stale") {
+TEST_CASE("What follows the NUL is stale") {
   Correlating c;
   auto bytes = about({}, abi::CB_EXEC);
   auto& record = bytes.as<abi::cb_process>();

@@ -211,7 +211,7 @@ TEST_CASE("What no table knows has a number and nothing else") {
   CHECK(details.name == "NV_ESC_IOCTL_XFER_CMD");
 }
 
-TEST_CASE("Any bytes are borne") {
+TEST_CASE("Any bytes are accepted") {
   std::mt19937 random(7);
   const DriverVersion versions[] = {UNKNOWN, V470, V515, V530, V550, V570, V580, V590, V610};
   for (int i = 0; i < 20000; i++) {

@@ -226,7 +226,7 @@ TEST_CASE("Bytes that are no record are refused") {
   }
 }
 
-TEST_CASE("A time that no clock comes to is refused, so that no sum of times wraps around") {
+TEST_CASE("A time that no clock reaches is refused, so that no sum of times wraps around") {
   constexpr std::uint64_t LATEST = std::numeric_limits<std::int64_t>::max();
   CHECK(returned({.ts = LATEST}, "cuInit").parse());
   CHECK_FALSE(returned({.ts = LATEST + 1}, "cuInit").parse());

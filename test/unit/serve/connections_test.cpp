@@ -41,7 +41,7 @@ TEST_CASE("A request must be whole after ten seconds") {
   CHECK_FALSE(pair.is_cut());
   CHECK(connections.end_slow(NOW + 11s) == 1);
   CHECK(pair.is_cut());
-  CHECK(connections.size() == 1);  // until whoever serves it lets it go
+  CHECK(connections.size() == 1);  // until the server's thread lets it go
 }
 
 TEST_CASE("A response must be taken at some speed") {
@@ -62,7 +62,7 @@ TEST_CASE("A response must be taken at some speed") {
   CHECK(connections.size() == 0);
 }
 
-TEST_CASE("One that was never served is forgotten, and its descriptor left alone") {
+TEST_CASE("A connection that was never served is forgotten, and its descriptor left alone") {
   Connections connections;
   Pair pair;
   connections.add(pair.server.get(), NOW);
@@ -73,7 +73,7 @@ TEST_CASE("One that was never served is forgotten, and its descriptor left alone
   CHECK(connections.begin(pair.server.get()) == nullptr);
 }
 
-TEST_CASE("There is a most of them") {
+TEST_CASE("Their number is limited") {
   Connections connections;
   for (int fd = 0; fd < static_cast<int>(Connections::MOST); fd++) {
     CHECK_FALSE(connections.is_full());

@@ -29,7 +29,7 @@ const std::string CALL =
 const std::string END = R"({"type":"end","ts":9000,"duration_ns":9000,"calls":1})"
                         "\n";
 
-// Of a trace that began just now, so that its last line is as old as its file.
+// The header of a trace that began just now, so that its last line is as old as its file.
 std::string header_now(const std::string& rest = {}) {
   return fmt::format(R"({{"type":"trace","format":"cudabpf-trace","format_version":"2.0",)"
                      R"("clocks":{{"realtime_ns":{}}}{}}})"
@@ -85,7 +85,7 @@ std::string header_of(const Answer& answer, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("The list tells what each trace holds, and what its state is") {
+TEST_CASE("The list says what each trace holds, and what its state is") {
   Served served;
   served.folder.write("whole.jsonl", HEADER + CALL + END);
   served.folder.write("run/open.jsonl", header_now() + CALL);
@@ -210,7 +210,7 @@ TEST_CASE("Reports that are still being sent are bounded in number") {
   CHECK(ask(Reports::MAX_PAGES).status == 200);
 }
 
-TEST_CASE("Nobody who has gone away, or who comes at the end, waits for a report") {
+TEST_CASE("No client that has gone away, or that comes at the end, waits for a report") {
   Served served;
   served.folder.write("t.jsonl", HEADER + CALL + END);
   Request request{"GET", "/report/t.jsonl", {"localhost"}, {}, {}, [] { return false; }};
@@ -238,7 +238,7 @@ TEST_CASE("What is refused") {
   CHECK(served.ask("/none").status == 404);
 }
 
-TEST_CASE("With a token, only who knows it is answered") {
+TEST_CASE("With a token, only clients that know it are answered") {
   Served served(std::string(32, 'a'));
   CHECK(served.ask("/").status == 401);
   CHECK(served.ask("/traces.json").status == 401);

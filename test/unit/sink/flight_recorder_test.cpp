@@ -373,7 +373,7 @@ TEST_CASE("A dump that cannot be written leaves nothing, and what is kept stays"
   recorder.end({});
 }
 
-TEST_CASE("A dump that the disk has no room for is not left half written") {
+TEST_CASE("A dump that does not fit on the disk is not left half written") {
   if (!is_installed("zstd")) SKIP("zstd is not installed");
   TemporaryFolder folder;
   Recording recording(folder.path() / "t.jsonl.zst");

@@ -69,23 +69,23 @@ TEST_CASE("What happens is shown with its process") {
   CHECK(w.take() ==
         "    0.000000  ?/7                     cuLaunchKernel add <<<4096, 16x16>>>  unfinished\n");
 
-  DriverCall asked;
-  asked.pid = 42;
-  asked.call = 1;
-  asked.device = "nvidiactl";
-  asked.details.name = "NV_ESC_RM_CONTROL";
-  asked.details.control = 0x20801234;
-  asked.has_return = true;
-  asked.duration = 1500;
-  asked.status = 0x56;
-  w.sink.driver_call(asked);
+  DriverCall driver_call;
+  driver_call.pid = 42;
+  driver_call.call = 1;
+  driver_call.device = "nvidiactl";
+  driver_call.details.name = "NV_ESC_RM_CONTROL";
+  driver_call.details.control = 0x20801234;
+  driver_call.has_return = true;
+  driver_call.duration = 1500;
+  driver_call.status = 0x56;
+  w.sink.driver_call(driver_call);
   CHECK(w.take().ends_with(
       "  NV_ESC_RM_CONTROL 0x20801234 on nvidiactl  1.50 µs  NV_ERR_NOT_SUPPORTED\n"));
-  asked = {};
-  asked.op = DriverCall::Op::isr;
-  asked.cpu = 3;
-  asked.duration = 2000;
-  w.sink.driver_call(asked);
+  driver_call = {};
+  driver_call.op = DriverCall::Op::isr;
+  driver_call.cpu = 3;
+  driver_call.duration = 2000;
+  w.sink.driver_call(driver_call);
   CHECK(w.take() == "    0.000000  cpu 3                   isr  2.00 µs\n");
 
   w.sink.gpu_error({5000, 79, "off the bus", "0000:0a:00.0", 42, "python", "gone", false});
@@ -117,7 +117,7 @@ TEST_CASE("A launch of a graph is shown with what it holds") {
   CHECK(w.take().find("cuGraphLaunch captured  ") != std::string::npos);
 }
 
-TEST_CASE("More than can be read is left out, and said to be") {
+TEST_CASE("More than can be read is left out, and the page says so") {
   Watching w;
   for (int i = 0; i < 1500; i++) w.sink.process(started());
   std::string text = w.take();
@@ -130,7 +130,7 @@ TEST_CASE("More than can be read is left out, and said to be") {
   CHECK(w.text.empty());
 }
 
-TEST_CASE("What a stopped terminal did not take is counted where it would stand") {
+TEST_CASE("What a stopped terminal did not take is counted where it would be") {
   Watching w;
   w.stopped = true;
   for (int flush = 0; flush < 3; flush++) {

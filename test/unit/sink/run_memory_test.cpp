@@ -187,7 +187,7 @@ TEST_CASE("Memory: what was allocated, freed and is held") {
     CHECK(c.of(MemoryKind::managed).held == 0);
     CHECK(device().frees == 0);
   }
-  SECTION("VMM memory is known by its handle, which may equal an address or stand beside one") {
+  SECTION("VMM memory is known by its handle, which may equal an address or be beside one") {
     c.alloc(1, 0x1000, 10);
     c.alloc(1, 0x1000, 4096, "cuMemCreate");
     c.alloc(1, 0x1001, 4096, "cuMemCreate");

@@ -16,7 +16,7 @@ namespace cudabpf::analyze {
 template <typename Each>
 std::unique_ptr<DerivedFields> each_line(LineParser& parser, const std::string& text, Each&& each) {
   Line line;
-  auto circumstances = std::make_unique<DerivedFields>(parser.names());
+  auto derived = std::make_unique<DerivedFields>(parser.names());
   std::uint64_t number = 0;
   for (std::size_t at = 0; at < text.size();) {
     std::size_t end = std::min(text.find('\n', at), text.size());
@@ -26,10 +26,10 @@ std::unique_ptr<DerivedFields> each_line(LineParser& parser, const std::string& 
     if (!parser.parse({one.data(), one.size() - LineParser::PADDING}, line))
       FAIL(
           "no line of a trace: " << one);  // checks that pass are slow, and there may be many lines
-    circumstances->fill_in(line);
+    derived->fill_in(line);
     each(line);
   }
-  return circumstances;
+  return derived;
 }
 
 // Lines of calls, one after the other.

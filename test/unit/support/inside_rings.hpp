@@ -42,7 +42,7 @@ class Inside {
   void put_slot(std::uint64_t at, abi::ci_slot slot, std::size_t number = 0) {
     std::memcpy(data(number) + at % ring_size_, &slot, sizeof(slot));
   }
-  // As the library does it, without checking that there is room.
+  // As the library does it, without checking that there is space.
   void write(std::uint64_t ts, std::uint32_t size = sizeof(abi::cb_head), std::size_t number = 0) {
     abi::ci_ring& to = ring(number);
     std::uint64_t at = to.head % ring_size_, needed = sizeof(abi::ci_slot) + (size + 7) / 8 * 8;

@@ -328,7 +328,7 @@ TEST_CASE("Only calls of which a few words are recorded are plain") {
     CHECK_FALSE(is_plain(plan_for(function(symbol), 1)));
 }
 
-TEST_CASE("Functions with the same rows share them, and all have room") {
+TEST_CASE("Functions with the same rows share them, and all fit") {
   std::vector<abi::cb_read> rows(CB_READS);
   ReadTable table(rows);
   std::map<std::vector<std::string>, unsigned> placed;

@@ -19,7 +19,7 @@ TEST_CASE("Every loss has a name of its own and advice") {
   CHECK(LOSS_COUNT == 26);
 }
 
-TEST_CASE("Losses are graded, and the first stand in the kernel side's order") {
+TEST_CASE("Losses are graded, and the first are in the kernel side's order") {
   for (auto loss : {Loss::ring_entry, Loss::ring_return, Loss::ring_process, Loss::ring_driver,
                     Loss::ring_gpu, Loss::late_library, Loss::late_driver, Loss::driver_skipped,
                     Loss::log_overrun, Loss::output, Loss::bad_record, Loss::process_inconsistent,

@@ -1,4 +1,4 @@
-// Spoils JSON: each value in it is replaced by values that cannot stand there.
+// Spoils JSON: each value in it is replaced by values that cannot be there.
 #pragma once
 
 #include <functional>

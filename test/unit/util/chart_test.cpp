@@ -12,7 +12,7 @@ TEST_CASE("A curve of characters") {
   CHECK(tall_spark(Numbers{25, 50, 75, 100}, 100, 2) == std::vector<std::string>{"  ▄█", "▄███"});
 }
 
-TEST_CASE("Marks are round, and no more than asked for") {
+TEST_CASE("Marks are round, and no more than requested") {
   CHECK(time_marks(0, 1'000'000, 5) == Numbers{0, 500'000, 1'000'000});
   CHECK(time_marks(1'300, 2'900, 4) == Numbers{1'500, 2'000, 2'500});
   CHECK(time_marks(5, 5, 4) == Numbers{5});

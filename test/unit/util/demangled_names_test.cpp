@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of all functions, since reading all takes long on a machine with many libraries:
+// The names of some functions, since reading all takes long on a machine with many libraries:
 // CUDABPF_ALL_NAMES=1 has all of them read.
 constexpr std::size_t ONE_OF = 8;
 
@@ -64,14 +64,14 @@ std::string alike(std::string text) {
   return text;
 }
 
-// What c++filt 2.40 tells wrongly.
+// What c++filt 2.40 gets wrong.
 bool is_wrong_in_cxxfilt(std::string_view name) {
   constexpr std::array<std::string_view, 3> PARTS = {
       // The constructor of an unnamed type has the name of the class around it.
       "Ut_C",
       "Ut_D",
       // In an argument that is local to another template, T_ is that one's; what follows it is
-      // told by that argument, too: the parameter of this constructor,
+      // known by that argument, too: the parameter of this constructor,
       "18_Prepare_executionC4",
   };
   // and of this function.

@@ -137,7 +137,7 @@ TEST_CASE("An AArch64 library, and a program, are read as well") {
   CHECK(parse(fixture.bytes).machine() == elf::Machine::aarch64);
 }
 
-TEST_CASE("The count of sections may stand in the first of them") {
+TEST_CASE("The count of sections may be in the first of them") {
   Fixture fixture(TWO);
   header(fixture.bytes).e_shnum = 0;
   fixture.section(0).sh_size = 4;

@@ -68,7 +68,7 @@ ScreenFrame frame_of(std::initializer_list<std::string_view> lines, std::size_t 
 
 }  // namespace
 
-TEST_CASE("text in a frame is cut where its room ends, and says so") {
+TEST_CASE("text in a frame is cut where the frame ends, and says so") {
   ScreenFrame frame({2, 10});
   CHECK(frame.write(0, 0, "abcdefghijkl") == 10);
   CHECK(frame.write(1, 2, "abcdef", {}, 4) == 4);

@@ -126,7 +126,7 @@ TEST_CASE("a terminal is given back by whatever ends a program") {
   }
   Left left = terminal.left_by([](FullScreen& screen, int) {
     screen.take();
-    std::thread([] { throw std::runtime_error("nobody catches this"); }).join();
+    std::thread([] { throw std::runtime_error("no handler catches this"); }).join();
   });
   CHECK(WTERMSIG(left.status) == SIGABRT);
   check_given_back(left);

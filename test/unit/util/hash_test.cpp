@@ -45,7 +45,7 @@ TEST_CASE("Keys that fall together under a hash without a seed do not under this
   REQUIRE(most_in_a_place(addresses, [&](std::uint64_t key) {
             return mixed_once(mixed_once(key, process), 0);
           }) == MANY);
-  // Of 20,000 at random in 16,384 places, 16 in one comes once in a hundred billion times.
+  // With 20,000 at random in 16,384 places, 16 in one comes once in a hundred billion times.
   CHECK(most_in_a_place(addresses, [&](std::uint64_t key) { return hash_of(process, key); }) < 16);
 }
 

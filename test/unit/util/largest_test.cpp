@@ -5,7 +5,7 @@
 
 using namespace cudabpf;
 
-TEST_CASE("The largest few are kept, and what has no room is given back") {
+TEST_CASE("The largest few are kept, and what does not fit is given back") {
   Largest<int, std::greater<>> largest(2);
   CHECK_FALSE(largest.add(5));
   CHECK(largest.least() == nullptr);

@@ -50,7 +50,7 @@ TEST_CASE("A paragraph is broken between words, but not between a number and its
   CHECK(page.take() == "  " + std::string(77, 'x') + "é\n  éé\n");
 }
 
-TEST_CASE("Where there is no room beside a term's word, its text stands below it") {
+TEST_CASE("Where a text does not fit beside its term, it is below it") {
   Page page(wide(40));
   page.term("word", "and what there is to say of it, at length");
   CHECK(page.take() ==

@@ -55,7 +55,7 @@ TEST_CASE("TRY returns the error of what fails, and does not copy it") {
   CHECK(describe_box(9).error().message == "the box is too small");
 }
 
-TEST_CASE("TRY returns from the lambda that it stands in") {
+TEST_CASE("TRY returns from the lambda that it is in") {
   int tried = 0;
   auto largest = [&](std::initializer_list<int> numbers) -> Result<int> {
     int most = 0;

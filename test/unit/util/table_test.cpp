@@ -88,7 +88,7 @@ TEST_CASE("What is too much for a table is one row") {
   CHECK(rows(3) == "t    count\n  a      5\n  b      4\n  c      3\n  d      2\n");
 }
 
-TEST_CASE("Columns that had no room are named, once") {
+TEST_CASE("Columns that did not fit are named, once") {
   Page page = page_of(80);
   for (int i = 0; i < 2; i++) {
     Table table("t", {{"kept"}, {"gone", 1}, {"empty", 2}});
@@ -144,13 +144,13 @@ TEST_CASE("A narrow page has short names, then fewer columns, even of those that
         "  --json)\n");
 }
 
-TEST_CASE("A title that is longer than the names stands above the table") {
-  Table table("what the programs asked of the driver", {{"n"}});
+TEST_CASE("A title that is longer than the names is above the table") {
+  Table table("what the programs got from the driver", {{"n"}});
   table.row("a name of 26 characters is", {std::string(12, '1')});
   Page page = page_of(40);
   table.add_to(page);
   CHECK(page.take() ==
-        "what the programs asked of the driver\n"
+        "what the programs got from the driver\n"
         "                                       n\n"
         "  a name of 26 ch…cters is  111111111111\n");
 }

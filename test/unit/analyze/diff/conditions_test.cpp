@@ -21,7 +21,7 @@ Condition condition(const std::string& text) {
   return *parsed;
 }
 
-// What is said of a wrong one.
+// The message about a wrong condition.
 std::string said(const std::string& text) {
   auto parsed = parse_condition(text);
   if (parsed) return "";
@@ -52,8 +52,8 @@ Is judged(const std::string& text, const DiffSide& a, const DiffSide& b) {
   return judge(condition(text), a, b).is;
 }
 std::string why(const std::string& text, const DiffSide& a, const DiffSide& b) {
-  Condition asked = condition(text);
-  Outcome outcome = judge(asked, a, b);
+  Condition parsed = condition(text);
+  Outcome outcome = judge(parsed, a, b);
   CHECK(outcome.is == Is::unknown);
   return outcome.why;
 }
@@ -84,7 +84,7 @@ TEST_CASE("A condition is a measure, a sign, a change and its unit") {
   CHECK(condition("idle > .5 %").limit == 0.5);
 }
 
-TEST_CASE("What is no condition is refused, with what there is") {
+TEST_CASE("A text that is no condition is refused, and the message lists what there is") {
   for (const Measure& measure : all_measures())
     CHECK_THAT(said("nonsense > 5"), ContainsSubstring(std::string(measure.name)));
   CHECK_THAT(said("nonsense > 5"), ContainsSubstring("no measure is called nonsense"));
@@ -153,7 +153,7 @@ TEST_CASE("A change within the noise counts as none") {
   CHECK(judged("duration > +5 us", a, apart) == Is::holds);
   CHECK(judged("duration > +5 us", a, among) == Is::does_not_hold);
   CHECK(judged("duration > +12 %", a, apart) == Is::does_not_hold);
-  SECTION("so an improvement that is asked for must be beyond it") {
+  SECTION("so an improvement that is required must be beyond it") {
     CHECK(judged("duration > -5 %", apart, a) == Is::does_not_hold);
     CHECK(judged("duration > -5 %", among, a) == Is::holds);
   }
@@ -164,7 +164,7 @@ TEST_CASE("A change within the noise counts as none") {
     CHECK(judged("iteration-time > +4 %", {{one}}, {{other}}) == Is::holds);
     one.figures[0].median.standard_error = 30;
     CHECK(judged("iteration-time > +4 %", {{one}}, {{other}}) == Is::does_not_hold);
-    one.figures[0].median.count = 5;  // too few to tell: the figures count
+    one.figures[0].median.count = 5;  // too few to judge by: the figures count
     CHECK(judged("iteration-time > +4 %", {{one}}, {{other}}) == Is::holds);
   }
 }
@@ -177,7 +177,7 @@ TEST_CASE("An error is no noise") {
   CHECK(outcome.compared.b.figure == 3);
 }
 
-TEST_CASE("What cannot be judged is said, and fails") {
+TEST_CASE("What cannot be judged is reported, and fails") {
   auto a = side("launches", {100}), b = side("launches", {100});
   DiffSide without = {{trace({})}};
   CHECK(why("iteration-time > +5 %", side("iteration-time", {5}), without) ==
@@ -202,10 +202,11 @@ TEST_CASE("What cannot be judged is said, and fails") {
           "B has no function cuInit");
   }
   SECTION("iterations that are timed in different ways") {
-    auto waits = side("iteration-time", {5}), asks = waits;
-    asks.traces[0].issued_alone = true;
-    CHECK_THAT(why("iteration-time > +5 %", waits, asks), ContainsSubstring("not of one kind"));
-    CHECK(judged("iteration-time > +5 %", asks, asks) == Is::does_not_hold);
+    auto waiting = side("iteration-time", {5}), issuing = waiting;
+    issuing.traces[0].issued_alone = true;
+    CHECK_THAT(why("iteration-time > +5 %", waiting, issuing),
+               ContainsSubstring("not of one kind"));
+    CHECK(judged("iteration-time > +5 %", issuing, issuing) == Is::does_not_hold);
     CHECK(judged("launches > +5 %", a, b) == Is::does_not_hold);
   }
   SECTION("traces that were not taken alike") {

@@ -130,7 +130,7 @@ TEST_CASE("Kernels that are launched more or less often") {
     CHECK(kernels[2].launch.grid[0] == 2);
     CHECK(kernels[2].a == 0);
   }
-  SECTION("their short names are told apart in both traces") {
+  SECTION("their short names are distinguished in both traces") {
     Answer compared =
         answer_of(launch("void each<n::Add>(int)", 1), launch("void each<n::Mul>(int)", 1));
     CHECK_THAT(compared.page, ContainsSubstring("each<Add>"));
@@ -180,17 +180,17 @@ TEST_CASE("Transfers, memory, errors and ioctls") {
   CHECK(ioctls[0].change() == 2000);
 }
 
-TEST_CASE("What was not taken alike is said first") {
+TEST_CASE("Settings that differ come first") {
   Answer compared = answer_of(
       "", "",
       R"(,"profile":"light","driver":null,"gpus":[{"name":"H200"}],"returns":true,"driver_traced":false)",
       R"(,"profile":"default","driver":"580","gpus":[{"name":"A100"}],"returns":true,"driver_traced":true,)"
       R"("driver_way":"driver_fentry")");
-  std::vector<std::string> told;
+  std::vector<std::string> settings;
   for (const auto& setting : compared.difference.settings)
-    told.push_back(std::string(setting.what) + ": " + setting.a + ", " + setting.b);
-  CHECK(told == std::vector<std::string>{"profile: light, default", "driver traced: no, yes",
-                                         "GPUs: H200, A100", "NVIDIA driver: , 580"});
+    settings.push_back(std::string(setting.what) + ": " + setting.a + ", " + setting.b);
+  CHECK(settings == std::vector<std::string>{"profile: light, default", "driver traced: no, yes",
+                                             "GPUs: H200, A100", "NVIDIA driver: , 580"});
   CHECK(compared.page.starts_with("recorded differently"));
   CHECK_THAT(compared.page, ContainsSubstring("only one of the profiles traces"));
   CHECK(answer_of("", "").difference.settings.empty());
@@ -260,7 +260,7 @@ TEST_CASE("Iterations, phases and idle times are compared") {
   }
 }
 
-TEST_CASE("A change beyond all measure is not told to the percent") {
+TEST_CASE("A change beyond all measure is not shown to the percent") {
   Answer absurd = answer_of(timed("cuInit", 1), timed("cuInit", 100'000'000));
   CHECK_THAT(absurd.page, ContainsSubstring("over 1,000,000 ×"));
 }
@@ -284,7 +284,7 @@ TEST_CASE("First comes which side is faster, by an iteration where there are any
   CHECK(other.json["iterations_begin"]["b_us"].is_null());
 }
 
-TEST_CASE("Only the same is told to be the same") {
+TEST_CASE("Only the same is reported to be the same") {
   CHECK(change_text(5, 5) == "=");
   CHECK(change_text(100'000, 100'001) == "~");
   CHECK(change_text(10, 12.5) == "+25.0 %");
@@ -299,7 +299,7 @@ TEST_CASE("Only the same is told to be the same") {
   CHECK(change_text(Judgement{Judgement::Verdict::same, 0}) == "=");
 }
 
-TEST_CASE("That nothing differs is said") {
+TEST_CASE("A message says that nothing differs") {
   std::string calls = tokens(5, 100) + timed("cuInit", 7);
   Answer alike = answer_of(calls, calls);
   CHECK(alike.difference.none());

@@ -55,8 +55,8 @@ struct Traces {
   }
 
  private:
-  static DiffSide side(const Measures& of, const std::vector<MeasurePart>& asked) {
-    return {{figures_of(of, asked)}, &of};
+  static DiffSide side(const Measures& of, const std::vector<MeasurePart>& parts) {
+    return {{figures_of(of, parts)}, &of};
   }
   Condition condition_;
 };
@@ -150,7 +150,7 @@ TEST_CASE("GPUs' work that is missing makes their times uncertain") {
   CHECK_FALSE(doubt(R"({"unjoined":[1,2]})"));
 }
 
-TEST_CASE("What a thread asked of GPUs, by when it asked") {
+TEST_CASE("What a thread issued to GPUs, by when it issued it") {
   std::string lines;
   for (int i = 0; i < 40; i++) lines += kernel_launch(i + 1, 1000 * i, "k(int)");
   lines += kernel_launch(90, 1500, "k(int)", R"(,"tid":2)");
@@ -165,12 +165,12 @@ TEST_CASE("What a thread asked of GPUs, by when it asked") {
                       times.between(2, 1, 0, 40'000));
   };
   CHECK(sums(1000) == std::tuple(820 + 0, 3 + 4, 0, 0, 0));
-  auto [all, some, backwards, nobody, nowhere] = sums(8);
+  auto [all, some, backwards, no_thread, nowhere] = sums(8);
   CHECK(all == 820);  // none is lost when two become one
-  CHECK(backwards + nobody + nowhere == 0);
+  CHECK(backwards + no_thread + nowhere == 0);
 }
 
-TEST_CASE("Absurd times of GPUs add up to the most there is") {
+TEST_CASE("Absurd times of GPUs add up to the largest value") {
   constexpr std::uint64_t LONG = std::numeric_limits<std::int64_t>::max() / 1000 / 1000 * 1000;
   std::string operations;
   for (std::uint64_t id : {1, 4, 7, 10})

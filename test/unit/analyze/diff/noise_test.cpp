@@ -52,7 +52,7 @@ TEST_CASE("Whether durations have changed") {
   CHECK(judge(steady, a_tenth_more).verdict == Verdict::slower);
   CHECK(judge(a_tenth_more, steady).verdict == Verdict::faster);
   CHECK(judge(steady, a_tenth_more).change > 8);
-  SECTION("not by little, however sure that is") {
+  SECTION("a small change is none, however certain it is") {
     CHECK(judge(steady, times({1040}, 1000)).verdict == Verdict::unclear);
   }
   SECTION("not by what so widely spread ones differ by chance") {
@@ -89,7 +89,7 @@ TEST_CASE("Quantiles of times one by one are exact") {
   CHECK(median_of(std::span<const std::uint64_t>()).count == 0);
 }
 
-TEST_CASE("One trace a side tells nothing of what runs differ by") {
+TEST_CASE("One trace a side says nothing of what runs differ by") {
   CHECK(noise_of(Values{1}, Values{100}) == Noise::unknown);
   CHECK(noise_of(Values{}, Values{1, 2, 3}) == Noise::unknown);
   SECTION("but values within them do, if there are enough") {
@@ -99,7 +99,7 @@ TEST_CASE("One trace a side tells nothing of what runs differ by") {
   }
 }
 
-TEST_CASE("Three traces a side must lie apart, two by more than either side is wide") {
+TEST_CASE("Three traces a side must be apart, two by more than either side is wide") {
   CHECK(is_beyond({100, 101, 109}, {110, 115, 200}));
   CHECK_FALSE(is_beyond({100, 101, 109}, {108, 115, 200}));
   CHECK_FALSE(is_beyond({100, 101, 110}, {110, 115, 200}));  // a tie is no order
@@ -117,20 +117,20 @@ TEST_CASE("Three traces a side must lie apart, two by more than either side is w
   }
 }
 
-TEST_CASE("One of many traces that is out of the way hides no change") {
+TEST_CASE("One outlier among many traces hides no change") {
   CHECK(is_beyond({10, 11, 12, 13, 14}, {12.5, 15, 16, 17, 18}));
   CHECK(is_beyond({1, 2, 3, 4, 5, 6, 7, 8, 9, 90}, {11, 12, 13, 14, 15, 16, 17, 18, 19, 20}));
   CHECK_FALSE(is_beyond({10, 11, 12, 13, 14}, {9, 11.5, 16, 17, 18}));
   CHECK_FALSE(is_beyond({1, 3, 5, 7, 9, 11, 13, 15, 17, 19}, {2, 4, 6, 8, 10, 12, 14, 16, 18, 20}));
 }
 
-TEST_CASE("Chance is taken for a change as rarely as is said") {
+TEST_CASE("Chance is taken for a change as rarely as documented") {
   // Once in twenty times upwards, and as often downwards; a little more at the ties of two a side.
   for (auto [a, b] : {std::pair{2, 2}, {2, 3}, {3, 3}, {4, 4}, {5, 5}, {3, 7}, {10, 10}}) {
     CAPTURE(a, b);
     CHECK(false_alarms(static_cast<std::size_t>(a), static_cast<std::size_t>(b)) < 0.115 + BY_LUCK);
   }
-  // Yet what is so large that it must be seen is.
+  // Yet a change that is large enough is seen.
   CHECK(false_alarms(5, 5) > 0.06 - BY_LUCK);
 }
 

@@ -14,12 +14,12 @@ namespace {
 
 constexpr const char* END = "{\"type\":\"end\",\"ts\":9000000,\"duration_ns\":9000000}\n";
 
-TraceFigures figures(const Trace& trace, const std::vector<MeasurePart>& asked = {},
+TraceFigures figures(const Trace& trace, const std::vector<MeasurePart>& parts = {},
                      const std::string& header = "", const std::string& end = END) {
   TraceText text(trace.text, header, end);
   Measures measures(text.names());
   text.show(measures);
-  return figures_of(measures, asked);
+  return figures_of(measures, parts);
 }
 
 std::optional<std::uint64_t> value(const TraceFigures& figures, const char* measure,

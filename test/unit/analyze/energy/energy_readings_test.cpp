@@ -52,7 +52,7 @@ TEST_CASE(
   CHECK(used.joules == Approx(7000));
 }
 
-TEST_CASE("No energy is told of less than a second, nor where the counter was not read") {
+TEST_CASE("No energy is shown for less than a second, nor where the counter was not read") {
   EnergyReadings none;
   CHECK(none.between(0, EVER).why_not == "the counter was not read in that time");
   EnergyReadings readings = steady(700, 10);
@@ -68,7 +68,7 @@ TEST_CASE("No energy is told of less than a second, nor where the counter was no
   CHECK(close.between(0, EVER).why_not.find("at least 1 s") != std::string::npos);
 }
 
-TEST_CASE("A counter that goes back, or leaps, tells nothing of a time that has it") {
+TEST_CASE("A counter that goes back, or leaps, says nothing of a time that has it") {
   EnergyReadings readings;
   double joules[] = {100, 200, 50, 150, 900, 1000};
   for (std::uint64_t s = 0; s < std::size(joules); s++) readings.add(s * SECOND, joules[s]);
@@ -82,7 +82,7 @@ TEST_CASE("A counter that goes back, or leaps, tells nothing of a time that has 
   CHECK_FALSE(leaping.between(0, EVER).known());
 }
 
-TEST_CASE("Readings that do not come in order are none of cudabpf's") {
+TEST_CASE("Readings that are out of order are not cudabpf's") {
   EnergyReadings readings;
   readings.add(5 * SECOND, 500);
   readings.add(5 * SECOND, 900);
@@ -133,7 +133,7 @@ TEST_CASE("Idle power before the first process comes is not mixed with that afte
   auto add = [&](double from, double to, double watts) {
     for (double at = from; at < to - 1e-6; at += 0.1) idle.add(sampled(at, 0, watts));
   };
-  SECTION("a second before it is told") {
+  SECTION("a second before it is shown") {
     add(0, 1.25, 79);
     add(1.25, 4, 119);
     REQUIRE(idle.least());
@@ -158,7 +158,7 @@ TEST_CASE("Samples without activity or power say nothing of idleness") {
   CHECK_FALSE(idle.least());
 }
 
-TEST_CASE("A GPU's energy is a process's only if NVML named that one alone") {
+TEST_CASE("A GPU's energy counts for a process only if NVML named that one alone") {
   SoleProcess sole;
   CHECK(sole.why_not() == "the trace does not say which processes had the GPU");
   sole.add(with_processes(1, {}));

@@ -59,7 +59,7 @@ struct Measured {
 
 }  // namespace
 
-TEST_CASE("A run's energy is told with its window, its error and what is above idle") {
+TEST_CASE("A run's energy is shown with its window, its error and what is above idle") {
   Measured run;
   run.gpu(0, 4, 0, 127).gpu(4, 10, 96.4, 700, R"(,"processes":[{"pid":42}])");
   Json gpu = run.json()["gpus"][0];
@@ -97,7 +97,7 @@ TEST_CASE("What was used above idle is shared among classes of kernels by their 
     sum += one["energy_j"].get<double>();
   }
   CHECK(classes.size() == 3);
-  // A sample tells of the tenth before it. In the first eleven of sixty, of 60 J each, nothing ran.
+  // A sample is about the tenth before it. In the first eleven of sixty, of 60 J each, nothing ran.
   CHECK(model["above_idle_j"].get<double>() == Approx(3600).epsilon(0.002));
   CHECK(sum == Approx(model["above_idle_j"].get<double>()));
   CHECK(model["nothing_ran_j"].get<double>() == Approx(660).epsilon(0.01));
@@ -111,7 +111,7 @@ TEST_CASE("What was used above idle is shared among classes of kernels by their 
   CHECK_THAT(run.page, ContainsSubstring("while hardly anything ran"));
 }
 
-TEST_CASE("Without what it takes, energy is not shared among classes") {
+TEST_CASE("Without the necessary readings, energy is not shared among classes") {
   Measured plain;
   CHECK(plain.gpu(0, 4, 0, 127).json()["gpus"][0]["kernel_classes"].is_null());
   Measured busy;
@@ -129,7 +129,7 @@ TEST_CASE("Without what it takes, energy is not shared among classes") {
              ContainsSubstring("several GPUs"));
 }
 
-TEST_CASE("What ran for a moment does not answer for what an idle GPU's power varies by") {
+TEST_CASE("A short kernel does not account for the variation of an idle GPU's power") {
   Measured moment;
   moment.gpu(0, 4, 0, 100).gpu(4, 10, 0, 110).work(4, 10, 50, 1, GEMM);
   CHECK(moment.json()["gpus"][0]["kernel_classes"]["why_not"] ==
@@ -143,7 +143,7 @@ TEST_CASE("What ran for a moment does not answer for what an idle GPU's power va
     joules[one["class"].get<std::string>()] = one["energy_j"].get<double>();
   CHECK(joules["matrix multiply"] == Approx(1000).epsilon(0.06));
   CHECK(joules["normalisation"] == 0);
-  // The first of 600 W tells of a tenth in which nothing ran.
+  // The first of 600 W is about a tenth in which nothing ran.
   CHECK(model["nothing_ran_j"].get<double>() == Approx(40 + 50).epsilon(0.05));
 }
 
@@ -159,7 +159,8 @@ TEST_CASE("Times that no GPU can have do not break the model") {
   CHECK(odd.json()["gpus"].size() == 1);
 }
 
-TEST_CASE("Without an idle second only totals are told, and several processes are not told apart") {
+TEST_CASE(
+    "Without an idle second only totals are shown, and several processes are not distinguished") {
   Measured run;
   run.gpu(0, 5, 50, 300, R"(,"processes":[{"pid":42},{"pid":43}])");
   Json gpu = run.json()["gpus"][0];
@@ -213,7 +214,7 @@ TEST_CASE("Iterations share the energy between the readings that lie among them"
   CHECK_THAT(run.page, ContainsSubstring("An iteration used"));
 }
 
-TEST_CASE("A trace without the counter's readings says why there is nothing to tell") {
+TEST_CASE("A trace without the counter's readings says why there is nothing to show") {
   Measured none;
   CHECK(
       none.json(
@@ -225,8 +226,8 @@ TEST_CASE("A trace without the counter's readings says why there is nothing to t
   CHECK(idle.json({}, R"({"sampling":{"gpus":[1,{"device":-1},{"device":1e300}]}})")["why_not"] ==
         "no sample has a reading of an energy counter");
   CHECK(idle.json({}, "{}")["gpus"].empty());
-  Measured untold;
-  CHECK(untold.json({}, "{}")["why_not"] ==
+  Measured unexplained;
+  CHECK(unexplained.json({}, "{}")["why_not"] ==
         "this trace has no GPU samples (its header does not say why)");
 }
 

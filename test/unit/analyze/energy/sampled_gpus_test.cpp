@@ -8,7 +8,7 @@
 using namespace cudabpf;
 using namespace cudabpf::analyze;
 
-TEST_CASE("How busy the GPUs were in all is told beside what one process left idle") {
+TEST_CASE("How busy the GPUs were in all is shown beside what one process left idle") {
   LineParser parser;
   SampledGpus gpus;
   Page nothing({});

@@ -81,7 +81,7 @@ GpuCurve curve_of(std::size_t most) {
 
 }  // namespace
 
-TEST_CASE("A curve tells of any stretch how busy the GPU was") {
+TEST_CASE("A curve shows for any stretch how busy the GPU was") {
   GpuCurve curve = curve_of(100);
   GpuCurve::Share all = curve.between(0, 1000);
   CHECK(all.busy == 300);

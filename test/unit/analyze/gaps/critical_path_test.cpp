@@ -13,7 +13,7 @@ constexpr Name A{1}, B{2}, C{3};
 }  // namespace
 
 TEST_CASE("A path goes back through a queue to the call that began it, and the host before") {
-  // The host asks at 10 and 12; a from 20 to 50, b right after it to 90; a wait ends at 95.
+  // The host issues at 10 and 12; a from 20 to 50, b right after it to 90; a wait ends at 95.
   std::vector<PathOperation> operations{{20, 50, 1, 10, 0, 1, A}, {52, 90, 2, 12, 0, 1, B}};
   CriticalPath path = critical_path(operations, {}, 0, 100);
   CHECK(path.working == 68);
@@ -55,7 +55,7 @@ TEST_CASE("Without work, or without calls, the rest is the host's") {
   CHECK(critical_path(operations, {}, 50, 10).time() == 0);
 }
 
-TEST_CASE("Of anything a path has all of the time") {
+TEST_CASE("A path covers all of the time, whatever ran") {
   std::mt19937 random(7);
   for (int round = 0; round < 300; round++) {
     std::vector<PathOperation> operations;

@@ -15,7 +15,7 @@ using namespace cudabpf::analyze;
 
 namespace {
 
-// What a GPU did, asked for by the call `call`; 0: it is not known by which.
+// What a GPU did, issued by the call `call`; 0: it is not known by which.
 void ran(SampleProgram& program, std::uint64_t call, std::uint64_t ts, std::uint64_t ns,
          std::string_view what = "k", const std::string& more = {}) {
   bool copy = what.size() == 4 && what.substr(1, 2) == "to", fill = what == "set",
@@ -23,14 +23,14 @@ void ran(SampleProgram& program, std::uint64_t call, std::uint64_t ts, std::uint
   std::string name = copy            ? fmt::format(R"(,"direction":"{}")", what)
                      : fill || graph ? ""
                                      : fmt::format(R"(,"kernel":"{}")", what);
-  std::string asked =
+  std::string issuer =
       call ? fmt::format(R"("call":{})", call) : std::string(R"("unjoined":"no_call")");
   program.line(fmt::format(
       R"({{"type":"gpu","op":"{}","ts":{},"duration_us":{}.{:03},"pid":{},{},"stream":"0x0","queue":1,"device":0{}{}}})",
       copy            ? "copy"
       : fill || graph ? what
                       : "kernel",
-      ts, ns / 1000, ns % 1000, program.pid, asked, name, more));
+      ts, ns / 1000, ns % 1000, program.pid, issuer, name, more));
 }
 
 struct Measured {
@@ -93,8 +93,8 @@ TEST_CASE("An asynchronous copy to the host that was done when its call returned
 }
 
 TEST_CASE(
-    "A copy that waited is a call, however many operations it has; a graph's nodes wait for "
-    "nobody") {
+    "A copy that waited is a call, however many operations it has; a graph's nodes do not "
+    "wait") {
   SampleProgram program;
   program.launch("a", 1'000);
   program.call("transfer", "DtoH", "cuMemcpyBatchAsync", 40'000, R"(,"size":8,"async":true)");
@@ -129,7 +129,8 @@ TEST_CASE("What ran at once is counted once in the time that the GPU was busy, i
   CHECK(measured.gpu().by_cause.total() == 10'000);
 }
 
-TEST_CASE("A host that asks late is why the GPU is idle: in calls, between them, or in a pause") {
+TEST_CASE(
+    "A host that issues work late is why the GPU is idle: in calls, between them, or in a pause") {
   SampleProgram program;
   program.now = 10 * US;
   program.launch("a", 2 * US);
@@ -178,7 +179,7 @@ TEST_CASE("A host that asks late is why the GPU is idle: in calls, between them,
   }
 }
 
-TEST_CASE("What other threads did while a GPU was idle is told, but for their waits") {
+TEST_CASE("What other threads did while a GPU was idle is shown, but for their waits") {
   SampleProgram program;
   program.now = 10 * US;
   program.launch("a", 2 * US);
@@ -204,13 +205,13 @@ TEST_CASE("What other threads did while a GPU was idle is told, but for their wa
     CHECK(measured.idle(IdleCause::outside) == OUTSIDE);
     CHECK(measured.idle(IdleCause::pause) == 0);
   }
-  // A part has the causes of the whole, also where nobody called.
+  // A part has the causes of the whole, also where there was no call.
   Measured part(program, {begin + MS, begin + 2 * MS});
   CHECK(part.idle(IdleCause::outside) == MS);
   CHECK(part.idle(IdleCause::pause) == 0);
 }
 
-TEST_CASE("What another thread did while a GPU was idle is told whole") {
+TEST_CASE("What another thread did while a GPU was idle is shown whole") {
   SampleProgram program;
   program.now = 10 * US;
   program.launch("a", 2 * US);
@@ -264,7 +265,7 @@ TEST_CASE("What another thread did while a GPU was idle is told whole") {
   }
 }
 
-TEST_CASE("What was asked for in time waited for something, or for the GPU itself") {
+TEST_CASE("What was issued in time waited for something, or for the GPU itself") {
   SampleProgram program;
   program.now = 10 * US;
   program.launch("a", 2 * US);
@@ -278,7 +279,7 @@ TEST_CASE("What was asked for in time waited for something, or for the GPU itsel
     program.launch("b", 2 * US);
     CHECK(gap_of(2 * US)[IdleCause::latency] == 2 * US);
   }
-  SECTION("nobody knows why") {
+  SECTION("it is not known why") {
     program.launch("b", 2 * US);
     CHECK(gap_of(40 * US)[IdleCause::queued] == 40 * US);
   }
@@ -342,7 +343,7 @@ TEST_CASE("What a process's GPU did after its end is still the process's") {
   CHECK(measured.times.gpus()[0].process != measured.times.gpus()[1].process);
 }
 
-TEST_CASE("Of a part, busy and idle times are cut to it, and those of all parts are the whole") {
+TEST_CASE("Busy and idle times are cut to a part, and those of all parts are the whole") {
   SampleProgram program;
   program.launch("a");
   for (std::uint64_t at = 10; at < 100; at += 10) ran(program, 1, at * US, 4 * US);
@@ -376,7 +377,7 @@ TEST_CASE("Absurd times do no harm") {
   CHECK(!page_text([&](Page& page) { add_gpus_at_work(page, measured.times, {}, 5); }).empty());
 }
 
-TEST_CASE("Of more than are kept the earlier half is settled; what is later still is counted") {
+TEST_CASE("The earlier half of more than are kept is settled; what is later still is counted") {
   SampleProgram program;
   program.launch("a");
   for (std::uint64_t at = 1; at <= 100; at++) ran(program, 1, at * 100, 60);
@@ -416,7 +417,7 @@ TEST_CASE("Mixed up lines of several streams come to what a reference finds") {
   }
 }
 
-TEST_CASE("What is missing is told") {
+TEST_CASE("What is missing is reported") {
   SampleProgram program;
   program.launch("a");
   ran(program, 1, 10, 5);
@@ -429,20 +430,20 @@ TEST_CASE("What is missing is told") {
   CHECK(measured.times.is_whole_graphs());
 }
 
-TEST_CASE("Of more calls than are kept, the earliest are forgotten") {
+TEST_CASE("The earliest of more calls than are kept are forgotten") {
   LineParser parser;
   ThreadCalls calls(4);
   SampleProgram program;
   program.now = 100;
   for (int i = 0; i < 8; i++) program.launch("a", 10);  // from 100 to 180
   auto seen = each_line(parser, program.text(), [&](const Line& line) { calls.call(line); });
-  ThreadTime told;
-  calls.look_at(1, 7, 145, 175, 171, told);
-  CHECK(told.known);
-  CHECK(told.in_calls == 30);
-  CHECK(told.begun == 3);
-  calls.look_at(1, 7, 110, 175, 171, told);
-  CHECK_FALSE(told.known);
-  calls.look_at(1, 8, 145, 175, 171, told);
-  CHECK_FALSE(told.known);
+  ThreadTime in_gap;
+  calls.look_at(1, 7, 145, 175, 171, in_gap);
+  CHECK(in_gap.known);
+  CHECK(in_gap.in_calls == 30);
+  CHECK(in_gap.begun == 3);
+  calls.look_at(1, 7, 110, 175, 171, in_gap);
+  CHECK_FALSE(in_gap.known);
+  calls.look_at(1, 8, 145, 175, 171, in_gap);
+  CHECK_FALSE(in_gap.known);
 }

@@ -40,7 +40,7 @@ TEST_CASE("A wait for one stream leaves the others at work") {
   CHECK(idle_time(program) == 100);
 }
 
-TEST_CASE("Events tell that their stream is done, if nothing came after them") {
+TEST_CASE("Events show that their stream is done, if nothing came after them") {
   SampleProgram program;
   program.launch("a", 10, "0x1");
   event(program, "record", "cuEventRecord", R"(,"stream":"0x1")");
@@ -79,7 +79,7 @@ TEST_CASE("The default stream that each thread has is another for each") {
   CHECK(idle_time(legacy) == 40);
 }
 
-TEST_CASE("Events that were destroyed make room, and known ones are recorded anew") {
+TEST_CASE("Events that were destroyed give way to others, and known ones are recorded anew") {
   SampleProgram program;
   program.launch("a", 10, "0x5");
   event(program, "record", "cuEventRecord", R"(,"stream":"0x5")");

@@ -33,7 +33,7 @@ TEST_CASE("From a wait's return to the next launch the GPU was idle") {
   CHECK(answer.between[0].time() == 50);
 }
 
-TEST_CASE("What the thread did meanwhile is told") {
+TEST_CASE("What the thread did meanwhile is shown") {
   SampleProgram program;
   program.launch("a");
   program.wait();
@@ -51,7 +51,7 @@ TEST_CASE("What the thread did meanwhile is told") {
   CHECK(answer.processes[0].meanwhile.size() == 2);
 }
 
-TEST_CASE("What another thread asked for during a wait is still to be done") {
+TEST_CASE("What another thread issued during a wait is still to be done") {
   SampleProgram program;
   program.launch("a");
   std::uint64_t begin = program.now;
@@ -80,7 +80,7 @@ TEST_CASE("Copies that wait end an idle time and begin the next") {
   CHECK(answer.processes[0].idle.total() == 300);
 }
 
-TEST_CASE("Failed and unfinished waits, and those without a return, tell nothing") {
+TEST_CASE("Failed and unfinished waits, and those without a return, show nothing") {
   SampleProgram program;
   program.launch("a");
   program.line(
@@ -162,7 +162,7 @@ TEST_CASE("What was called after the last work was in no idle time") {
   CHECK(answer.processes[0].meanwhile.empty());
 }
 
-TEST_CASE("A copy that was not seen to return tells nothing, and failed records are none") {
+TEST_CASE("A copy that was not seen to return shows nothing, and failed records are none") {
   SampleProgram program;
   program.launch("a");
   program.line(
@@ -174,7 +174,7 @@ TEST_CASE("A copy that was not seen to return tells nothing, and failed records 
   CHECK(answer.processes[0].untimed_waits == 1);
 }
 
-TEST_CASE("What was outside of calls is not told where it is not known how long they took") {
+TEST_CASE("What was outside of calls is not shown where it is not known how long they took") {
   SampleProgram program;
   program.launch("a");
   program.wait();
@@ -196,7 +196,7 @@ TEST_CASE("What was outside of calls is not told where it is not known how long 
   CHECK(outside_calls(100, 0, 3) == "not known");
 }
 
-TEST_CASE("The most idle processes are told one by one, and the others together") {
+TEST_CASE("The most idle processes are listed one by one, and the others together") {
   SampleProgram program;
   constexpr std::uint32_t PROCESSES = 300;
   for (std::uint32_t pid = 1; pid <= PROCESSES; pid++) {

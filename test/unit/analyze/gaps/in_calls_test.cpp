@@ -38,9 +38,9 @@ TEST_CASE("The time in calls of several threads is that of all moments in which 
   }
   for (int i = 0; i < 100; i++) {
     std::uint64_t begin = upto(ALL), end = begin + upto(ALL - begin);
-    auto told = std::count(in_one.begin() + static_cast<std::ptrdiff_t>(begin),
-                           in_one.begin() + static_cast<std::ptrdiff_t>(end), true);
-    CHECK(in_calls.time_in(begin, end) == static_cast<std::uint64_t>(told));
+    auto counted = std::count(in_one.begin() + static_cast<std::ptrdiff_t>(begin),
+                              in_one.begin() + static_cast<std::ptrdiff_t>(end), true);
+    CHECK(in_calls.time_in(begin, end) == static_cast<std::uint64_t>(counted));
   }
   in_calls.forget_until(ALL);
   CHECK(in_calls.time_in(0, ALL) == 0);

@@ -173,7 +173,7 @@ TEST_CASE("What is recorded into a graph is launched with the graph, not before"
   CHECK(found.found == Found::between_waits);
   CHECK(found.count == 5);
   CHECK(found.launches == 1);
-  CHECK(found.kernels == 0);  // the trace does not tell
+  CHECK(found.kernels == 0);  // the trace does not say
 }
 
 TEST_CASE("An iteration runs the kernels that it launches, and those of its graphs") {
@@ -190,7 +190,7 @@ TEST_CASE("An iteration runs the kernels that it launches, and those of its grap
   CHECK(found.kernels == 21);
 }
 
-TEST_CASE("Of each process the thread that launches most is kept, and a process ends its threads") {
+TEST_CASE("The thread that launches most is kept of each process, and a process ends its threads") {
   SampleProgram program;
   program.process("fork");
   for (int i = 0; i < 4; i++) {
@@ -298,7 +298,7 @@ TEST_CASE("How long the GPU was idle is known of any part of the time") {
   CHECK(found.at_warm.idle == 70'000);
 }
 
-TEST_CASE("The busiest threads and processes are told one by one, and of others the sums") {
+TEST_CASE("The busiest threads and processes are listed one by one, and others as sums") {
   SampleProgram program;
   constexpr std::uint32_t PROCESSES = 1100;
   for (std::uint32_t pid = 1; pid <= PROCESSES; pid++) {
@@ -351,7 +351,7 @@ TEST_CASE("The thread that launches most is that with most kernels, in graphs, t
   CHECK(of_thread.threads().front().launches == 3);
 }
 
-TEST_CASE("Threads that were quiet for longest make room") {
+TEST_CASE("Threads that were quiet for longest give way") {
   SampleProgram program;
   constexpr std::uint32_t THREADS = (1 << 14) + 1;
   for (program.tid = 1; program.tid <= THREADS; program.tid++) program.launch("a");
@@ -374,7 +374,7 @@ TEST_CASE("The last of iterations in a row has its last launch") {
     program.launch_graph(R"("graph":1)", 30 * US);
     if (i < 5) program.pause(20 * US);
   }
-  std::uint64_t asked = program.now;
+  std::uint64_t issued_by = program.now;
   program.pause(5 * MS);
   SECTION("before another kernel") { program.launch("sum"); }
   SECTION("before other work") { program.load_code(20 * MS); }
@@ -382,6 +382,6 @@ TEST_CASE("The last of iterations in a row has its last launch") {
   Iterations found = iterations_of(program);
   REQUIRE(found.found == Found::within_a_wait);
   CHECK(found.count == 6);
-  CHECK(found.end == asked);
+  CHECK(found.end == issued_by);
   CHECK((found.at_end - found.at_begin).kernels == 6 * 21);
 }

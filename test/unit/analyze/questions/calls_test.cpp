@@ -85,7 +85,7 @@ TEST_CASE("Calls of more functions than any driver has are counted together") {
   }
 }
 
-TEST_CASE("Of more processes than a machine has the container is not known") {
+TEST_CASE("The container is not known for more processes than a machine has") {
   LineParser parser;
   Calls calls(parser.names(), Calls::By::container);
   std::string text;
@@ -102,7 +102,7 @@ TEST_CASE("Of more processes than a machine has the container is not known") {
   CHECK(names == std::set<std::string>{"docker 8f2b", "(not known)"});
 }
 
-TEST_CASE("A table of calls has as many columns as the terminal has room for") {
+TEST_CASE("A table of calls has as many columns as fit on the terminal") {
   auto groups = groups_of(Calls::By::function);
   for (unsigned width = 0; width < 170; width++) {
     std::istringstream page(page_of(width, groups));

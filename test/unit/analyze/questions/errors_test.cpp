@@ -21,30 +21,32 @@ const std::string GOOD = R"(,"duration_us":1.000,"ret":0)";
 const std::string NO_MEMORY =
     R"(,"duration_us":1.000,"ret":2,"error":"CUDA_ERROR_OUT_OF_MEMORY","args":{"bytesize":9})";
 
-struct Told {
+struct ErrorAnswers {
   Errors::Answer answer;
   Json json;
   std::string page;
 };
 
-Told told(const std::string& lines, bool all = false) {
+ErrorAnswers error_answers(const std::string& lines, bool all = false) {
   TraceText trace(lines);
   Errors errors(trace.names(), all);
   trace.show(errors);
-  Told told{errors.answer(), {}, {}};
-  told.json = errors_json(told.answer, trace.names());
-  told.page = page_text([&](Page& page) { add_errors(page, told.answer, trace.names(), 10); }, 160);
-  return told;
+  ErrorAnswers answers{errors.answer(), {}, {}};
+  answers.json = errors_json(answers.answer, trace.names());
+  answers.page =
+      page_text([&](Page& page) { add_errors(page, answers.answer, trace.names(), 10); }, 160);
+  return answers;
 }
 
 }  // namespace
 
 TEST_CASE("Calls that failed, each kind with how often and when") {
-  Told of = told(call(1, "cuMemAlloc", 100, GOOD) + call(2, "cuMemAlloc", 200, NO_MEMORY) +
-                 call(4, "cuMemAlloc", 400, NO_MEMORY) + call(3, "cuMemAlloc", 150, NO_MEMORY) +
-                 call(5, "cuCtxSynchronize", 500,
-                      R"(,"duration_us":1.000,"ret":700,"error":"CUDA_ERROR_ILLEGAL_ADDRESS")") +
-                 call(6, "cuNew", 600, R"(,"duration_us":1.000,"ret":77777)"));
+  ErrorAnswers of =
+      error_answers(call(1, "cuMemAlloc", 100, GOOD) + call(2, "cuMemAlloc", 200, NO_MEMORY) +
+                    call(4, "cuMemAlloc", 400, NO_MEMORY) + call(3, "cuMemAlloc", 150, NO_MEMORY) +
+                    call(5, "cuCtxSynchronize", 500,
+                         R"(,"duration_us":1.000,"ret":700,"error":"CUDA_ERROR_ILLEGAL_ADDRESS")") +
+                    call(6, "cuNew", 600, R"(,"duration_us":1.000,"ret":77777)"));
   CHECK(of.answer.calls == 6);
   CHECK(of.answer.failed_calls == 5);
   REQUIRE(of.answer.failures.size() == 3);
@@ -67,7 +69,7 @@ TEST_CASE("Calls that failed, each kind with how often and when") {
 }
 
 TEST_CASE("An answer that work goes on is no error") {
-  Told of = told(call(1, "cuEventQuery", 1, R"(,"duration_us":1.000,"ret":600)"));
+  ErrorAnswers of = error_answers(call(1, "cuEventQuery", 1, R"(,"duration_us":1.000,"ret":600)"));
   CHECK(of.answer.failures.empty());
   CHECK(of.page == "None of 1 call failed.\n");
 }
@@ -75,13 +77,14 @@ TEST_CASE("An answer that work goes on is no error") {
 TEST_CASE("What did not return, the longest first") {
   std::string exit = R"({"type":"process","op":"exit","ts":5000,"pid":8,"comm":"a","signal":9})"
                      "\n";
-  Told of = told(call(2, "cuStreamSynchronize", 4000, R"(,"parent":1,"unfinished":true)", 8) +
-                 call(1, "cuCtxSynchronize", 3000, R"(,"unfinished":true)", 8) + exit +
-                 call(9, "cuMemAlloc", 6000, GOOD) +
-                 R"({"type":"kernel","op":"poll","name":"poll","ts":8999999,"pid":7,"tid":70,)"
-                 R"("call":5,"unfinished":true})"
-                 "\n" +
-                 call(5, "cuEventSynchronize", 8000000, R"(,"unfinished":true)"));
+  ErrorAnswers of =
+      error_answers(call(2, "cuStreamSynchronize", 4000, R"(,"parent":1,"unfinished":true)", 8) +
+                    call(1, "cuCtxSynchronize", 3000, R"(,"unfinished":true)", 8) + exit +
+                    call(9, "cuMemAlloc", 6000, GOOD) +
+                    R"({"type":"kernel","op":"poll","name":"poll","ts":8999999,"pid":7,"tid":70,)"
+                    R"("call":5,"unfinished":true})"
+                    "\n" +
+                    call(5, "cuEventSynchronize", 8000000, R"(,"unfinished":true)"));
   const auto& open = of.answer.open;
   REQUIRE(open.size() == 4);
   CHECK(open[0].what == "cuEventSynchronize");
@@ -109,10 +112,10 @@ TEST_CASE("Processes that ended badly, and what they did last") {
     return R"({"type":"process","op":"exit","ts":900,"pid":)" + std::to_string(pid) +
            R"(,"comm":"app",)" + how + "}\n";
   };
-  Told of = told(call(1, "cuMemAlloc", 100, NO_MEMORY, 1) + call(2, "cuMemFree", 200, GOOD, 1) +
-                 call(3, "cuInit", 300, GOOD, 2) + exit(1, R"("exit_code":1)") +
-                 exit(2, R"("exit_code":0)") + exit(3, R"("signal":6)") +
-                 exit(1, R"("exit_code":4)"));  // the pid was used again
+  ErrorAnswers of = error_answers(
+      call(1, "cuMemAlloc", 100, NO_MEMORY, 1) + call(2, "cuMemFree", 200, GOOD, 1) +
+      call(3, "cuInit", 300, GOOD, 2) + exit(1, R"("exit_code":1)") + exit(2, R"("exit_code":0)") +
+      exit(3, R"("signal":6)") + exit(1, R"("exit_code":4)"));  // the pid was used again
   REQUIRE(of.answer.exits.size() == 3);
   CHECK(of.json["processes"][0]["exit_code"] == 1);
   CHECK(of.json["processes"][0]["last_call"]["name"] == "cuMemFree");
@@ -132,9 +135,9 @@ TEST_CASE("What the driver refused, and errors of GPUs") {
                     R"("meaning":"the GPU has fallen off the bus","bus_id":"0000:3b:00.0",)"
                     R"("pid":7,"message":"GPU has fallen\u001b[2J off"})"
                     "\n";
-  Told of =
-      told(ioctl(R"("ret":0,"status":"NV_OK")") + ioctl(R"("ret":0,"status":"NV_ERR_NO_MEMORY")") +
-           ioctl(R"("ret":-22,"error":"EINVAL")") + xid + xid);
+  ErrorAnswers of = error_answers(ioctl(R"("ret":0,"status":"NV_OK")") +
+                                  ioctl(R"("ret":0,"status":"NV_ERR_NO_MEMORY")") +
+                                  ioctl(R"("ret":-22,"error":"EINVAL")") + xid + xid);
   CHECK(of.answer.failed_operations == 2);
   REQUIRE(of.answer.refusals.size() == 2);
   CHECK(of.answer.refusals[0].name == "NV_ESC_RM_ALLOC NV01_MEMORY_LOCAL_USER");
@@ -150,18 +153,18 @@ TEST_CASE("What the driver refused, and errors of GPUs") {
 
 TEST_CASE("Where results are not recorded it is not said that nothing failed") {
   std::string open = call(1, "cuMemAlloc", 1, "");
-  CHECK(told(open + open).page ==
+  CHECK(error_answers(open + open).page ==
         "Whether 2 calls failed is not known: the trace lacks their results.\n");
-  CHECK_THAT(told(open + call(2, "cuInit", 2, GOOD)).page,
+  CHECK_THAT(error_answers(open + call(2, "cuInit", 2, GOOD)).page,
              ContainsSubstring("None of 1 call failed.\nWhether 1 other failed is not known"));
 }
 
 TEST_CASE("One by one, in the order in which they began") {
-  Told of =
-      told(call(2, "cuMemAlloc", 200, NO_MEMORY) + call(1, "cuMemAlloc", 100, NO_MEMORY) +
-               call(3, "cuMemAlloc", 300, R"(,"unfinished":true)") +
-               R"({"type":"process","op":"exit","ts":250,"pid":9,"comm":"b","exit_code":2})" + "\n",
-           true);
+  ErrorAnswers of = error_answers(
+      call(2, "cuMemAlloc", 200, NO_MEMORY) + call(1, "cuMemAlloc", 100, NO_MEMORY) +
+          call(3, "cuMemAlloc", 300, R"(,"unfinished":true)") +
+          R"({"type":"process","op":"exit","ts":250,"pid":9,"comm":"b","exit_code":2})" + "\n",
+      true);
   std::vector<std::uint64_t> order;
   for (const auto& event : of.answer.events) order.push_back(event.ts);
   CHECK(order == std::vector<std::uint64_t>{100, 200, 250, 300});
@@ -169,20 +172,20 @@ TEST_CASE("One by one, in the order in which they began") {
   CHECK(of.json["events"].size() == 4);
 }
 
-TEST_CASE("What could not be read is told by function") {
-  Told of = told(call(1, "cuModuleLoadData", 1, GOOD + R"(,"read_fault":true)") +
-                 call(2, "cuModuleLoadData", 2, GOOD + R"(,"read_fault":true)"));
+TEST_CASE("What could not be read is listed by function") {
+  ErrorAnswers of = error_answers(call(1, "cuModuleLoadData", 1, GOOD + R"(,"read_fault":true)") +
+                                  call(2, "cuModuleLoadData", 2, GOOD + R"(,"read_fault":true)"));
   REQUIRE(of.answer.read_faults.size() == 1);
   CHECK(of.answer.read_faults[0].count == 2);
   CHECK(of.answer.failed_calls == 0);
 }
 
-TEST_CASE("The gravest stands first, what is usual last") {
+TEST_CASE("The gravest is first, what is usual last") {
   auto failed = [](int id, const std::string& name, const std::string& error) {
     return call(id, name, id,
                 R"(,"duration_us":1.000,"ret":1,"error":"CUDA_ERROR_)" + error + "\"");
   };
-  Told of = told(
+  ErrorAnswers of = error_answers(
       failed(1, "cuLibraryUnload", "DEINITIALIZED") +
       failed(2, "cuLibraryUnload", "DEINITIALIZED") +
       failed(3, "cuLibraryUnload", "DEINITIALIZED") + failed(4, "cuMemAlloc", "OUT_OF_MEMORY") +
@@ -204,14 +207,15 @@ TEST_CASE("The gravest stands first, what is usual last") {
   CHECK(of.json["failures"][2]["benign"] == true);
 }
 
-TEST_CASE("Errors of GPUs stand before all, one by one too") {
+TEST_CASE("Errors of GPUs are before all others, one by one too") {
   auto xid = [](const std::string& more) {
     return R"({"type":"error","op":"xid","name":"Xid 79","ts":60,"xid":79,"bus_id":"0000:3b")" +
            more + "}\n";
   };
-  Told of = told(call(1, "cuMemAlloc", 1, NO_MEMORY) + xid(R"(,"meaning":"it is gone")") +
-                     xid(R"(,"meaning":null,"message":"x")"),
-                 true);
+  ErrorAnswers of =
+      error_answers(call(1, "cuMemAlloc", 1, NO_MEMORY) + xid(R"(,"meaning":"it is gone")") +
+                        xid(R"(,"meaning":null,"message":"x")"),
+                    true);
   CHECK(of.page.find("errors of GPUs") < of.page.find("calls that failed"));
   REQUIRE(of.answer.events.size() == 3);
   CHECK(of.answer.events[1].what == "Xid 79");
@@ -219,14 +223,14 @@ TEST_CASE("Errors of GPUs stand before all, one by one too") {
   CHECK(of.answer.events[2].error == "of unknown meaning");
 }
 
-TEST_CASE("What is not told one by one is counted") {
+TEST_CASE("What is not listed one by one is counted") {
   constexpr int MANY = 1200;
   std::string lines;
   for (int i = 1; i <= MANY; i++)
     lines += call(i, "cuCtxSynchronize", i, R"(,"unfinished":true)", i) +
              R"({"type":"process","op":"exit","ts":5000,"pid":)" + std::to_string(i) +
              R"(,"comm":"a","signal":9})" + "\n";
-  Told of = told(lines);
+  ErrorAnswers of = error_answers(lines);
   CHECK(of.answer.exits.size() == 1000);
   CHECK(of.answer.bad_exits == MANY);
   CHECK(of.json["processes_left_out"] == 200);

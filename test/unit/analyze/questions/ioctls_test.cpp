@@ -33,14 +33,14 @@ std::string call(int id, const std::string& name, int us) {
 }
 
 // "name count ioctls failed total"
-std::vector<std::string> told(const std::vector<Ioctls::Figures>& all) {
-  std::vector<std::string> told;
-  told.reserve(all.size());
+std::vector<std::string> figure_rows(const std::vector<Ioctls::Figures>& all) {
+  std::vector<std::string> rows;
+  rows.reserve(all.size());
   for (const auto& of : all)
-    told.push_back(of.name + " " + std::to_string(of.count) + " " + std::to_string(of.ioctls) +
+    rows.push_back(of.name + " " + std::to_string(of.count) + " " + std::to_string(of.ioctls) +
                    " " + std::to_string(of.failed) + " " +
                    std::to_string(of.durations.total() / 1000));
-  return told;
+  return rows;
 }
 using Rows = std::vector<std::string>;
 
@@ -53,7 +53,7 @@ Ioctls::Answer answer_of(const std::string& lines, const std::string& header = T
 
 }  // namespace
 
-TEST_CASE("What the driver was asked for, by command, group, call, device and process") {
+TEST_CASE("What was requested from the driver, by command, group, call, device and process") {
   Ioctls::Answer answer = answer_of(
       R"({"type":"process","op":"start","ts":1,"pid":7,"comm":"python"})"
       "\n" +
@@ -70,16 +70,17 @@ TEST_CASE("What the driver was asked for, by command, group, call, device and pr
                 R"("ret":-22,"error":"EINVAL","device_file":"nvidia-uvm","group":"memory")"));
   CHECK(answer.traced);
   CHECK(answer.way == "driver_fentry");
-  CHECK(told(answer.operations) == Rows{"ioctl 4 4 2 607", "open 1 0 0 3"});
-  CHECK(told(answer.groups) == Rows{"channel 1 1 0 500", "scheduling 2 2 1 100", "memory 1 1 1 7"});
-  CHECK(told(answer.commands) == Rows{"NV_ESC_RM_ALLOC NV01_ROOT 1 1 0 500",
-                                      "NVA06C_CTRL_CMD_GPFIFO_SCHEDULE 2 2 1 100",
-                                      "UVM_FREE 1 1 1 7"});
-  CHECK(told(answer.devices) ==
+  CHECK(figure_rows(answer.operations) == Rows{"ioctl 4 4 2 607", "open 1 0 0 3"});
+  CHECK(figure_rows(answer.groups) ==
+        Rows{"channel 1 1 0 500", "scheduling 2 2 1 100", "memory 1 1 1 7"});
+  CHECK(figure_rows(answer.commands) == Rows{"NV_ESC_RM_ALLOC NV01_ROOT 1 1 0 500",
+                                             "NVA06C_CTRL_CMD_GPFIFO_SCHEDULE 2 2 1 100",
+                                             "UVM_FREE 1 1 1 7"});
+  CHECK(figure_rows(answer.devices) ==
         Rows{"nvidiactl 3 3 1 600", "nvidia-uvm 1 1 1 7", "nvidia0 1 0 0 3"});
-  CHECK(told(answer.processes) == Rows{"python (7) 5 4 2 610"});
-  CHECK(told(answer.outside) == Rows{"python (7) 1 1 1 7"});
-  CHECK(told(answer.calls) == Rows{"cuCtxCreate 1 1 0 500", "cuInit 3 2 1 103"});
+  CHECK(figure_rows(answer.processes) == Rows{"python (7) 5 4 2 610"});
+  CHECK(figure_rows(answer.outside) == Rows{"python (7) 1 1 1 7"});
+  CHECK(figure_rows(answer.calls) == Rows{"cuCtxCreate 1 1 0 500", "cuInit 3 2 1 103"});
   CHECK(answer.calls[1].calls == 1);
   CHECK(answer.calls[1].of_calls == 2);
   CHECK(answer.calls[1].call_time == 200'000);
@@ -94,10 +95,10 @@ TEST_CASE("What is no failure, and what has no duration") {
                 R"("ret":2,"error":"VM_FAULT_SIGBUS","device_file":"nvidia-uvm")") +
       R"({"type":"kernel","op":"mmap","name":"mmap","ts":1,"pid":7,"unfinished":true})" + "\n" +
       R"({"type":"kernel","op":"interrupt","name":"isr","ts":1,"duration_us":5.000})" + "\n");
-  CHECK(told(answer.operations) ==
+  CHECK(figure_rows(answer.operations) ==
         Rows{"fault 2 0 1 18", "poll 2 0 1 18", "interrupt: isr 1 0 0 5", "mmap 1 0 0 0"});
   CHECK(answer.operations[3].durations.count() == 0);
-  CHECK(told(answer.processes) == Rows{"process (7) 5 0 2 36"});
+  CHECK(figure_rows(answer.processes) == Rows{"process (7) 5 0 2 36"});
   CHECK(answer.groups.empty());
   CHECK_THAT(page_text([&](Page& page) { add_ioctls(page, answer, IoctlsBy::everything, 9); }),
              ContainsSubstring("A poll waits"));
@@ -105,22 +106,22 @@ TEST_CASE("What is no failure, and what has no duration") {
 
 TEST_CASE("Operations of a call that has no line are its own") {
   Ioctls::Answer answer = answer_of(control(40, R"("ret":0,"call":5,"status":"NV_OK")"));
-  CHECK(told(answer.calls) == Rows{"(calls without a line) 1 1 0 40"});
+  CHECK(figure_rows(answer.calls) == Rows{"(calls without a line) 1 1 0 40"});
   CHECK(answer.outside.empty());
 }
 
-TEST_CASE("A process that has a pid anew is another one") {
+TEST_CASE("A process with a reused pid is another one") {
   auto process = [](const std::string& op, const std::string& comm) {
     return R"({"type":"process","op":")" + op + R"(","ts":1,"pid":7,"comm":")" + comm + "\"}\n";
   };
   std::string open = operation("open", "open", 1, R"("ret":0,"device_file":"nvidia0")");
-  CHECK(told(answer_of(process("start", "a") + open + process("exit", "a") + process("fork", "b") +
-                       open + open)
-                 .processes) == Rows{"b (7) 2 0 0 2", "a (7) 1 0 0 1"});
+  CHECK(figure_rows(answer_of(process("start", "a") + open + process("exit", "a") +
+                              process("fork", "b") + open + open)
+                        .processes) == Rows{"b (7) 2 0 0 2", "a (7) 1 0 0 1"});
 }
 
 TEST_CASE(
-    "What is too much to be kept apart is told as others, and nothing is missing in the sums") {
+    "What is too much to be kept apart is listed as others, and nothing is missing in the sums") {
   constexpr std::uint64_t MANY = 5000, APART = 4096;
   std::string lines;
   for (std::uint64_t i = 1; i <= MANY; i++) {
@@ -164,7 +165,8 @@ TEST_CASE("Calls whose lines are missing do not take the place of those that com
   for (int i = 1; i <= MANY; i++)
     lines += operation("ioctl", "a", 1, R"("ret":0,"call":)" + std::to_string(i));
   Ioctls::Answer answer = answer_of(lines + call(MANY, "cuInit", 9));
-  CHECK(told(answer.calls) == Rows{"(calls without a line) 19999 19999 0 19999", "cuInit 1 1 0 1"});
+  CHECK(figure_rows(answer.calls) ==
+        Rows{"(calls without a line) 19999 19999 0 19999", "cuInit 1 1 0 1"});
 }
 
 TEST_CASE("A trace without the driver says how to have it") {
@@ -182,7 +184,7 @@ TEST_CASE("An interrupt is of no process, whatever its line says") {
       answer_of(R"({"type":"kernel","op":"interrupt","name":"isr","ts":1,"pid":7,"tid":7,"call":3})"
                 "\n" +
                 call(3, "cuInit", 1));
-  CHECK(told(answer.operations) == Rows{"interrupt: isr 1 0 0 0"});
+  CHECK(figure_rows(answer.operations) == Rows{"interrupt: isr 1 0 0 0"});
   CHECK(answer.processes.empty());
   CHECK(answer.calls.empty());
 }

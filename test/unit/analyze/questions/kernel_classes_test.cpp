@@ -6,7 +6,7 @@
 
 using namespace cudabpf::analyze;
 
-TEST_CASE("What a kernel does is told from its name") {
+TEST_CASE("A kernel's class is known from its name") {
   std::ifstream samples(TEST_DIR "/unit/analyze/questions/sample_kernels.tsv");
   int kernels = 0;
   for (std::string line; std::getline(samples, line);) {
@@ -20,7 +20,7 @@ TEST_CASE("What a kernel does is told from its name") {
   CHECK(kernels == 148);
 }
 
-TEST_CASE("Names that are none") {
+TEST_CASE("Names that are not kernels'") {
   CHECK(class_of_kernel("") == KernelClass::other);
   CHECK(class_of_kernel(std::string(1 << 20, '<')) == KernelClass::other);
   CHECK(class_of_kernel("_Z") == KernelClass::other);

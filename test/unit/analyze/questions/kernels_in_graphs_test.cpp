@@ -162,7 +162,7 @@ TEST_CASE("A graph's content counts for the part in which it is launched") {
   CHECK(of.kernels.figures(By::name)[0].first == 300);
 }
 
-TEST_CASE("Numbers that nobody can believe do not wrap around") {
+TEST_CASE("Unbelievable numbers do not wrap around") {
   std::string huge = std::to_string(MOST);
   Answered of(content_line(1, MOST, MOST,
                            kernel_nodes("a", huge) + "," + kernel_nodes("b", huge) +

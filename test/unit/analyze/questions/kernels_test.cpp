@@ -114,7 +114,7 @@ TEST_CASE("A gap is from a launch's return to the next launch on its stream") {
     other.pid = 2;
     CHECK(gaps(lines_of({named("a", 0), other, named("c", 500)})) == Gaps{400, NONE, NONE});
   }
-  SECTION("each thread has its own default stream, if it asks for that") {
+  SECTION("each thread has its own default stream, if it requests that") {
     Launched other = named("b", 200, "0x2");
     other.tid = 2;
     CHECK(gaps(lines_of({named("a", 0, "0x2"), other, named("c", 500, "0x2")})) ==
@@ -179,7 +179,7 @@ TEST_CASE("A launch inside of another is the same one") {
   CHECK(all[0].name == "b");
 }
 
-TEST_CASE("What launches do not tell is said") {
+TEST_CASE("What launches do not say is mentioned") {
   std::string graph = R"({"id":900,"type":"graph","op":"launch","name":"cuGraphLaunch","ts":5,)"
                       R"("duration_us":1.000,"pid":1,"tid":1,"ret":0,"stream":"0x0"})"
                       "\n";

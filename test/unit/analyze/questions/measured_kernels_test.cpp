@@ -44,7 +44,7 @@ std::string graph_of_two() {
 
 }  // namespace
 
-TEST_CASE("A kernel's time on the GPU is its launch's, wherever it is told") {
+TEST_CASE("A kernel's time on the GPU is its launch's, wherever it is shown") {
   Measured of(kernel_launch(1, 1000, "a(int)") + kernel_launch(2, 2000, "b(int)") +
               kernel_launch(3, 3000, "a(int)") + gpu_kernel(9000, 500, "a(int)", of_call(3)) +
               gpu_kernel(4000, 3000, "a(int)", of_call(1)) +
@@ -109,7 +109,7 @@ TEST_CASE("Kernels in graphs are measured node by node, and their launch from fi
   CHECK_THAT(of.page(), ContainsSubstring("until a graph began on the GPU") &&
                             ContainsSubstring("3 runs of kernels were measured; the calls in "
                                               "the trace asked for 4"));
-  SECTION("of a part, launches that were made in it are told whole") {
+  SECTION("of a part, launches that were made in it are shown whole") {
     Measured part(lines, {.from = 0, .to = 40000});
     CHECK(part.kernels.graphs().at(0).gpu.times.count() == 1);
     CHECK(part.kernels.graphs().at(0).gpu.times.total() == 9000);
@@ -164,7 +164,7 @@ TEST_CASE("Copies and fills, by direction, with their bandwidth") {
   CHECK_THAT(of.page(), ContainsSubstring("1.86 GiB/s"));
 }
 
-TEST_CASE("What no call asked for is a kernel all the same") {
+TEST_CASE("What no call issued is a kernel all the same") {
   Measured of(gpu_kernel(100, 70, "early(int)", R"(,"unjoined":"no_call")") +
               gpu_kernel(300, 30, "early(int)", of_call(77)));  // of a call that is not there
   auto all = of.kernels.figures(By::configuration);
@@ -180,7 +180,7 @@ TEST_CASE("What no call asked for is a kernel all the same") {
 TEST_CASE("Absurd lines of GPUs' work neither wrap around nor are believed of calls") {
   constexpr std::uint64_t LONG = std::uint64_t{9} * 1000 * 1000 * 1000 * 1000 * 1000 * 1000 / 2;
   Measured of(kernel_launch(1, 5000, "a(int)") +
-              gpu_kernel(1000, LONG, "a(int)", of_call(1)) +  // began before it was asked for
+              gpu_kernel(1000, LONG, "a(int)", of_call(1)) +  // began before it was issued
               gpu_kernel(LONG, LONG, "a(int)", of_call(1)) +  // once more of the same call
               gpu_kernel(0, LONG, "a(int)", of_call(0)) + gpu_kernel(0, LONG, "a(int)", "") +
               gpu_kernel(9, LONG, "a(int)", "") +

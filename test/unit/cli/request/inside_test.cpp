@@ -24,7 +24,7 @@ TEST_CASE("A library that is missing is built, or installed") {
         "build it: cmake --build " + folder.path().string() + " --target installed");
 }
 
-TEST_CASE("Whoever had the library's place is loaded after it") {
+TEST_CASE("The library that had the place is loaded after it") {
   Strings plain = environment_inside({"A=b"}, "/ours.so", "/tmp/listener");
   CHECK(plain ==
         Strings{"A=b", "CUDA_INJECTION64_PATH=/ours.so", "CUDABPF_LISTENER=/tmp/listener"});

@@ -42,7 +42,7 @@ bool is_user(const Caller& caller) { return caller.user && caller.user->uid == U
 
 }  // namespace
 
-TEST_CASE("Who called sudo has the command as his own, with his own variables") {
+TEST_CASE("The user who called sudo owns the command, with that user's own variables") {
   Called processes;
   Caller caller = processes.caller();
   REQUIRE(caller.user);
@@ -64,7 +64,7 @@ TEST_CASE("What was given to sudo goes with the user's variables; what sudo sets
                                                        "NEW=a=b", "EMPTY="});
 }
 
-TEST_CASE("Without a sudo that says who called it nobody did") {
+TEST_CASE("Without a sudo that names its caller there is none") {
   Called processes;
   for (const Variables& own :
        {Variables{}, Variables{"PATH=/bin"}, Variables{"SUDO_UID=4242"}, Variables{"SUDO_GID=4242"},
@@ -79,7 +79,7 @@ TEST_CASE("Without a sudo that says who called it nobody did") {
   }
 }
 
-TEST_CASE("Root who calls sudo stays root, and has root's variables") {
+TEST_CASE("Root that calls sudo stays root, and has root's variables") {
   SampleProcesses processes;
   processes.add(SHELL, 1, "bash", 0);
   processes.add(SUDO, SHELL, "sudo", 0);
@@ -124,7 +124,7 @@ TEST_CASE("Another call of sudo in between has other variables, which are not th
   CHECK(caller.environment == given_by_sudo(USER));
 }
 
-TEST_CASE("Somebody else who became root since is not who called sudo") {
+TEST_CASE("Another user who became root since is not the caller of sudo") {
   Called processes;
   processes.add(SUDOS_CHILD, SUDO, "su", OTHER);
   processes.add(CUDABPF, SUDOS_CHILD, "cudabpf");
@@ -161,7 +161,7 @@ TEST_CASE("A variable is found by its whole name, the first of that name") {
   CHECK(value_in({}, "PATH").empty());
 }
 
-TEST_CASE("A user is found by name or number, who has an account") {
+TEST_CASE("A user with an account is found by name or number") {
   for (const char* given : {"root", "0"}) {
     auto user = find_user(given);
     REQUIRE(user);

@@ -29,7 +29,7 @@ TEST_CASE("Each program's trace has a name of its own in a folder") {
   CHECK(path("") == "traces/trace_20261124_024326_node7_3_4242.jsonl");
 }
 
-TEST_CASE("Placeholders stand for pid, host and rank, also in a folder's name") {
+TEST_CASE("Placeholders are replaced by pid, host and rank, also in a folder's name") {
   CHECK(path("out/%h/rank%r-%p.jsonl.zst") == "out/node7/rank3-4242.jsonl.zst");
   CHECK(path("job%%/%p/") == "job%/4242/trace_20261124_024326_node7_3_4242.jsonl");
   CHECK(path("plain.jsonl") == "plain.jsonl");
@@ -44,7 +44,7 @@ TEST_CASE("What a launcher calls a rank or a host leads to no other folder") {
   CHECK(path("%h.jsonl", {"1", "a/b", ""}) == "a_b.jsonl");
 }
 
-TEST_CASE("Unknown placeholders are told, not written into a name") {
+TEST_CASE("Unknown placeholders are reported, not written into a name") {
   for (const char* wrong : {"%x.jsonl", "trace%", "%P"}) {
     auto made = output_path(wrong, false, THIRD, THEN);
     REQUIRE(!made);

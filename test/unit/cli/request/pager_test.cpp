@@ -39,7 +39,7 @@ TEST_CASE("A user has the pager that the user wants") {
   CHECK(own({"PATH=/none"}).empty());  // less is not installed
 }
 
-TEST_CASE("less is told how to show a page, unless the user tells it something else") {
+TEST_CASE("less gets options for showing a page, unless the user has set others") {
   TemporaryFolder folder;
   std::filesystem::create_symlink("/bin/true", folder.path() / "less");
   auto pager = pager_for({"PATH=" + folder.path().string(), "HOME=/home/me"}, Rights::own);
@@ -75,16 +75,16 @@ TEST_CASE("With raised rights nothing is started") {
   CHECK(!pager_for({"PATH=/usr/bin:/bin", "PAGER=less"}, Rights::raised));
 }
 
-TEST_CASE("Rights are the user's own unless somebody else became that user, or it is root") {
-  constexpr const char* NOBODY = "4294967295";
-  CHECK(rights_of(1000, {}, NOBODY) == Rights::own);
+TEST_CASE("Rights are the user's own unless another user became that user, or it is root") {
+  constexpr const char* NO_LOGIN = "4294967295";
+  CHECK(rights_of(1000, {}, NO_LOGIN) == Rights::own);
   CHECK(rights_of(1000, {}, "") == Rights::own);
   CHECK(rights_of(1000, {}, "1000") == Rights::own);
   CHECK(rights_of(1000, {"SUDO_UID=1000"}, "1000") == Rights::own);  // as which it went on
-  CHECK(rights_of(1000, {"SUDO_UID=1001"}, NOBODY) == Rights::lent);
+  CHECK(rights_of(1000, {"SUDO_UID=1001"}, NO_LOGIN) == Rights::lent);
   CHECK(rights_of(1000, {}, "1001") == Rights::lent);
   CHECK(rights_of(1000, {"SUDO_UID=1000"}, "1001") == Rights::lent);
-  CHECK(rights_of(0, {}, NOBODY) == Rights::lent);
+  CHECK(rights_of(0, {}, NO_LOGIN) == Rights::lent);
   CHECK(rights_of(0, {}, "0") == Rights::lent);
   CHECK(rights_of(0, {"SUDO_UID=0"}, "1000") == Rights::lent);
 }

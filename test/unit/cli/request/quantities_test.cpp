@@ -80,7 +80,7 @@ TEST_CASE("A size is a number of bytes, or of units of 1024") {
   }
 }
 
-TEST_CASE("A duration is a number of seconds, or of what stands behind it") {
+TEST_CASE("A duration is a number of seconds, or of the unit that follows it") {
   for (const Case& c : {Case{"90", 90 * SECOND},
                         {"90s", 90 * SECOND},
                         {"0.25", SECOND / 4},
@@ -134,7 +134,7 @@ TEST_CASE("What is no quantity is refused, in the words of its flag") {
     CHECK(time.error().hint == "give it as 200ms, 30s, 15m, 2h or a number of seconds");
     CHECK(time.error().exit_code == exit_code::USAGE);
   }
-  // Less than one would become 0, which stands for "no limit".
+  // Less than one would become 0, which means "no limit".
   CHECK_FALSE(parse_size("0.4", "--rotate-size"));
   CHECK_FALSE(parse_duration("0.4ns", "--duration"));
   // Each has its own units.
@@ -158,7 +158,7 @@ TEST_CASE("The ring is a power of two, in which every record fits") {
   auto tiny = parse_ring_size("1");
   REQUIRE_FALSE(tiny);
   CHECK(tiny.error().message == "--ring-size 1: the largest records would never fit");
-  // The least of which the hint tells is taken, and fits the longest string; half of it is not.
+  // The least that the hint names is taken, and fits the longest string; half of it is not.
   std::string hint = tiny.error().hint;
   REQUIRE(hint.starts_with("the least is "));
   std::string least = hint.substr(13, hint.find(';') - 13);

@@ -1,4 +1,4 @@
-// A folder of the shape of /proc, with processes in it, for the tests of who and whom.
+// A folder of the shape of /proc, with processes in it, for the tests of callers and targets.
 #pragma once
 
 #include <sys/types.h>

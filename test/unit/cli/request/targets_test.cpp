@@ -53,7 +53,7 @@ TEST_CASE("Processes are found by pid, each once, in the order in which they are
   CHECK_FALSE(targets->cgroup);
 }
 
-TEST_CASE("A pid that nobody has is an error, and so is a thread's") {
+TEST_CASE("A pid that no process has is an error, and so is a thread's") {
   Machine machine;
   CHECK(machine.refusal({.pids = {100, 300}, .names = {}, .container = {}}).message ==
         "--pid 300: there is no such process");
@@ -172,13 +172,13 @@ TEST_CASE("Without the unified hierarchy a container has its processes alone") {
   CHECK_FALSE(targets->cgroup);
 }
 
-TEST_CASE("Flags are empty until something is asked for") {
+TEST_CASE("Flags are empty until something is requested") {
   CHECK(TargetFlags{}.empty());
   CHECK_FALSE(TargetFlags{.pids = {1}, .names = {}, .container = {}}.empty());
   CHECK_FALSE(TargetFlags{.pids = {}, .names = {"a"}, .container = {}}.empty());
   CHECK_FALSE(TargetFlags{.pids = {}, .names = {}, .container = "a"}.empty());
-  auto nobody = find_targets({}, Procfs());
-  REQUIRE(nobody);
-  CHECK(nobody->pids.empty());
-  CHECK_FALSE(nobody->cgroup);
+  auto none = find_targets({}, Procfs());
+  REQUIRE(none);
+  CHECK(none->pids.empty());
+  CHECK_FALSE(none->cgroup);
 }

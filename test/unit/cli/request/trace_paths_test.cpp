@@ -24,12 +24,12 @@ TEST_CASE("A trace is called as its file is, without what its kind adds") {
                         {"t", "t"},
                         {"t.json", "t.json"},
                         {"t.jsonl.jsonl", "t.jsonl"},
-                        {"t.zst.jsonl", "t.zst"},  // as nobody compresses
+                        {"t.zst.jsonl", "t.zst"},  // no compression's suffix
                         {"t.001.jsonl", "t.001"},
                         {"t.00x1.jsonl", "t.00x1"},
                         {"t00001.jsonl", "t00001"},
                         {"1.2.0003.jsonl", "1.2"},
-                        // Of what is nothing else, nothing is left out.
+                        // Nothing is left out of what is nothing else.
                         {".jsonl", ".jsonl"},
                         {".zst", ".zst"},
                         {".jsonl.zst", ".jsonl"},

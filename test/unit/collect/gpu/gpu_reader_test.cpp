@@ -76,7 +76,7 @@ TEST_CASE("A GPU is read as NVML reports: activity by GPM, power at this instant
   CHECK_FALSE(second.throttle);
   CHECK_FALSE(second.processes);
   CHECK(reader->take_failures().count == 0);
-  CHECK(script.asked["utilization"] == 0);
+  CHECK(script.requests["utilization"] == 0);
   reader.reset();
   CHECK(script.gpm_samples == 0);
 }
@@ -94,7 +94,7 @@ TEST_CASE("What the GPU or its driver does not report is listed, not read again,
   CHECK(reader->gpu().power == "average");
   CHECK(reader->gpu().lacks ==
         std::vector<std::string>{"energy", "temperature", "memory", "processes"});
-  unsigned asked = script.asked["energy"];
+  unsigned before = script.requests["energy"];
   GpuSample sample = reader->read(MS, ALL);
   CHECK(sample.utilization == 87);
   CHECK(sample.memory_utilization == 12);
@@ -104,7 +104,7 @@ TEST_CASE("What the GPU or its driver does not report is listed, not read again,
   CHECK_FALSE(sample.temperature_c);
   CHECK_FALSE(sample.memory_used);
   CHECK_FALSE(sample.processes);
-  CHECK(script.asked["energy"] == asked);
+  CHECK(script.requests["energy"] == before);
   CHECK(reader->take_failures().count == 0);
 
   reading.nvml.gpm_get = nullptr;
@@ -175,7 +175,7 @@ TEST_CASE("Figures that cannot be are left out and counted; NaN is what NVML say
   CHECK_FALSE(sample.energy_j);
 }
 
-TEST_CASE("NVML's list of processes is not believed beyond the room that it had") {
+TEST_CASE("NVML's list of processes is not believed beyond the space that it had") {
   Reading reading({.processes = {{7, nvml::NOT_AVAILABLE, 0, 0}}, .more_processes = 100'000});
   auto reader = reading.open();
   GpuSample sample = reader->read(0, ALL);
@@ -195,9 +195,9 @@ TEST_CASE("A GPU that is lost is reported once, and not read again") {
   auto failures = reader->take_failures();
   CHECK(failures.count == 1);
   CHECK(failures.last == "GPU 3 is lost");
-  unsigned asked = script.asked["instant"];
+  unsigned before = script.requests["instant"];
   GpuSample sample = reader->read(200 * MS, ALL);
   CHECK_FALSE(sample.power_w);
-  CHECK(script.asked["instant"] == asked);
+  CHECK(script.requests["instant"] == before);
   CHECK(reader->take_failures().count == 0);
 }

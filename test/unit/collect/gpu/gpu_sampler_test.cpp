@@ -103,7 +103,7 @@ TEST_CASE("Without a period, more GPUs are sampled less often, at the same cost"
   CHECK(GpuSampler(load, 5000 * MS).sampling().slow_ns == 5000 * MS);
 }
 
-TEST_CASE("Where NVML or a GPU is missing nothing is sampled, and it is said why") {
+TEST_CASE("Where NVML or a GPU is missing nothing is sampled, and the reason is given") {
   script = {};
   GpuSampler none(load_none, {});
   CHECK(none.sampling().why_not == "libnvidia-ml.so.1: no such file");
@@ -158,7 +158,7 @@ TEST_CASE(
     reported.await(4);
     sampler.stop();
   }
-  CHECK(rm_script.asked[rm::Control::flush] >= 5);  // between samples, too
+  CHECK(rm_script.requests[rm::Control::flush] >= 5);  // between samples, too
   const std::vector<GpuSample>& samples = reported.all().gpu_samples;
   CHECK_FALSE(samples.front().residents);  // it began before the trace
   REQUIRE(samples[1].residents);

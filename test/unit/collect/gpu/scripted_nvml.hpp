@@ -1,5 +1,5 @@
 // NVML as a test wants it: functions that report what `script` says, and count how often they are
-// asked.
+// called.
 #pragma once
 
 #include <cstring>
@@ -23,25 +23,25 @@ struct NvmlScript {
   unsigned long long throttle = 0x4 | 0x1;
   unsigned long long memory = 80ull << 30;
   std::vector<cudabpf::nvml::ProcessInfo> processes{{4242, 1 << 20, 0, 0}};
-  unsigned more_processes = 0;  // than there was room for, as it says
+  unsigned more_processes = 0;  // than fit, as it says
   cudabpf::nvml::ValueKind power_kind = cudabpf::nvml::ValueKind::unsigned_int;
 
-  std::map<std::string, unsigned> asked{};
+  std::map<std::string, unsigned> requests{};
   int gpm_samples = 0;  // allocated and not freed
   int running = 0;      // init less shutdown
 };
 
 inline NvmlScript script;  // what all GPUs report
 
-inline cudabpf::nvml::Return asked(const char* what) {
-  script.asked[what]++;
+inline cudabpf::nvml::Return count_request(const char* what) {
+  script.requests[what]++;
   auto found = script.results.find(what);
   return found == script.results.end() ? cudabpf::nvml::Return::success : found->second;
 }
 
 template <typename Value, typename From>
 cudabpf::nvml::Return answer(const char* what, Value* to, From value) {
-  auto result = asked(what);
+  auto result = count_request(what);
   if (result == cudabpf::nvml::Return::success) *to = static_cast<Value>(value);
   return result;
 }
@@ -55,14 +55,14 @@ inline cudabpf::nvml::Return scripted_metrics(cudabpf::nvml::GpmMetricsGet* get)
     metric.result = found == script.metrics.end() ? Return::not_supported : Return::success;
     if (found != script.metrics.end()) metric.value = found->second;
   }
-  return asked("metrics");
+  return count_request("metrics");
 }
 
 inline void add_readings(cudabpf::nvml::Functions& nvml) {
   using namespace cudabpf::nvml;
   nvml.field_values = [](Device, int count, FieldValue* values) {
     if (count != 1 || values->field != FieldId::power_instant) return static_cast<Return>(2);
-    values->result = asked("instant");
+    values->result = count_request("instant");
     values->kind = script.power_kind;
     if (script.power_kind == ValueKind::real)
       values->value.real = script.milliwatts;
@@ -87,13 +87,13 @@ inline void add_readings(cudabpf::nvml::Functions& nvml) {
   };
   nvml.utilization = [](Device, Utilization* to) {
     *to = {87, 12};
-    return asked("utilization");
+    return count_request("utilization");
   };
   nvml.processes = [](Device, unsigned* count, ProcessInfo* to) {
     for (std::size_t i = 0; i < script.processes.size() && i < *count; i++)
       to[i] = script.processes[i];
     *count = static_cast<unsigned>(script.processes.size()) + script.more_processes;
-    return asked("processes");
+    return count_request("processes");
   };
 }
 
@@ -111,7 +111,7 @@ inline cudabpf::nvml::Functions scripted_nvml() {
   nvml.count = [](unsigned* to) { return answer("count", to, script.gpus); };
   nvml.handle = [](unsigned index, Device* to) {
     *to = reinterpret_cast<Device>(std::uintptr_t{index} + 1);
-    return asked("handle");
+    return count_request("handle");
   };
   nvml.uuid = [](Device, char* text, unsigned size) {
     std::strncpy(text, "GPU-1", size);
@@ -140,7 +140,7 @@ inline cudabpf::nvml::Functions scripted_nvml() {
     script.gpm_samples--;
     return Return::success;
   };
-  nvml.gpm_get = [](Device, GpmSample) { return asked("activity"); };
+  nvml.gpm_get = [](Device, GpmSample) { return count_request("activity"); };
   nvml.gpm_metrics = scripted_metrics;
   return nvml;
 }

@@ -25,7 +25,7 @@ struct RmScript {
   std::uint64_t gpu_ahead_ns = 1'000'000'000'000;  // of the CPU's clock
   std::uint64_t cpu_wrong_ns = 0;
 
-  std::map<cudabpf::rm::Control, unsigned> asked{};
+  std::map<cudabpf::rm::Control, unsigned> requests{};
   std::vector<cudabpf::rm::Class> made{};
   std::uint32_t updated_get = 0;
   int clients = 0;
@@ -34,7 +34,7 @@ struct RmScript {
   std::uint64_t gpu_now() const { return cudabpf::now_ns(CLOCK_MONOTONIC_RAW) + gpu_ahead_ns; }
 };
 inline RmScript rm_script;
-inline std::atomic<bool> rm_refuses;  // what was recorded; another thread may be asking
+inline std::atomic<bool> rm_refuses;  // what was recorded; another thread may be requesting it
 
 inline int rm_open(const char* path) {
   if (path == rm_script.missing_node) {
@@ -46,7 +46,7 @@ inline int rm_open(const char* path) {
 
 inline std::uint32_t rm_control(const cudabpf::rm::ControlCall& call) {
   using namespace cudabpf::rm;
-  rm_script.asked[call.command]++;
+  rm_script.requests[call.command]++;
   if (rm_refuses && call.command == Control::flush) return 0x1b;
   if (auto found = rm_script.control_status.find(call.command);
       found != rm_script.control_status.end())

@@ -93,7 +93,7 @@ TEST_CASE("Which process has a GPU is read from the ring, in the trace's clock")
   ring.record(begin + 3 * MS, rm::CONTEXT_ENDS, rm::DRIVERS_OWN_PID);
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   REQUIRE(reader->follow(true));
-  CHECK(rm_script.asked[rm::Control::flush] == 1);
+  CHECK(rm_script.requests[rm::Control::flush] == 1);
   CHECK(rm_script.updated_get == 4);
   std::uint64_t now = now_ns(CLOCK_MONOTONIC);
   auto taken = reader->take("00000000:3C:00.0");
@@ -143,7 +143,7 @@ TEST_CASE("The ring wraps around, and what the driver dropped is counted") {
   CHECK(taken->residents.processes[0].ns == 4 * 5000 * 5);
 }
 
-TEST_CASE("Where switches cannot be recorded it is said at which step") {
+TEST_CASE("Where switches cannot be recorded the failing step is named") {
   need_root();
   CHECK(why_not({}, {"", false}) == "no NVIDIA driver is loaded");
   CHECK(why_not({}, {"580.159.04", false}) ==

@@ -78,7 +78,7 @@ class Ending {
 
 namespace {
 
-// A process that lives on, with rings whose records say whose they are.
+// A process that lives on, with rings whose records say which ring they are of.
 class Living {
  public:
   Living() {

@@ -58,7 +58,7 @@ TEST_CASE("Nodes of every kind") {
         "host*1 other*2");
 }
 
-TEST_CASE("What is instantiated stays what the graph was") {
+TEST_CASE("What is instantiated stays as the graph was") {
   Two c;
   CHECK(c.launched_from(EXEC, GRAPH) == "2/2 gemm:8*1 relu:8*1");
   std::uint64_t number = c.last().graph->number;
@@ -263,7 +263,7 @@ TEST_CASE("Why it is not known what a graph holds") {
     c.call_with("cuGraphDestroyNode", {0x888});
     CHECK(c.launched_from(EXEC, GRAPH) == "changed");
   }
-  SECTION("there is no room") {
+  SECTION("there is no space") {
     Correlator::Options options;
     options.limits.of(Kept::graph_nodes) = 4;
     Two c(options);

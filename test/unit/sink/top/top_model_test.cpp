@@ -197,9 +197,9 @@ TEST_CASE("a hostile name moves no cursor in top") {
 
 TEST_CASE("what top could not hand over is in the next interval") {
   std::vector<std::uint64_t> counts;
-  bool room = false;
+  bool space = false;
   TopSink sink({.interval_ns = 0}, [&](const TopInterval& interval, bool last) {
-    if (!room && !last) return false;
+    if (!space && !last) return false;
     counts.push_back(interval.all.calls);
     return true;
   });
@@ -208,14 +208,14 @@ TEST_CASE("what top could not hand over is in the next interval") {
   sink.call(call);
   sink.flush();
   sink.call(call);
-  room = true;
+  space = true;
   sink.flush();
   sink.call(call);
   sink.end({});
   CHECK(counts == std::vector<std::uint64_t>{2, 1});
 }
 
-TEST_CASE("top shows a process's functions, and what there is no room for as others") {
+TEST_CASE("top shows a process's functions, and those that do not fit as others") {
   TopModel model;
   launch(model, 7);
   launch(model, 7);

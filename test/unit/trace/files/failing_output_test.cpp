@@ -1,4 +1,4 @@
-// A disk that is full, and gets room again.
+// A disk that is full, and gets space again.
 #include <fcntl.h>
 #include <sys/resource.h>
 

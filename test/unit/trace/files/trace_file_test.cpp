@@ -33,7 +33,7 @@ TEST_CASE("Where a trace may be written") {
     CHECK(file_text(folder.path() / "other") == "old\n");
     CHECK(file_text(path).empty());
   }
-  SECTION("the umask says who may read it: a trace names command lines") {
+  SECTION("the umask says which users may read it: a trace names command lines") {
     mode_t before = ::umask(0027);
     REQUIRE(JsonlSink::open(options));
     ::umask(before);
@@ -111,7 +111,7 @@ TEST_CASE("Root does not follow a link to a folder that another user made") {
   CHECK(JsonlSink::open(options));
 }
 
-TEST_CASE("A path that names what is open is written to as it stands") {
+TEST_CASE("A path that names what is open is written to as it is") {
   TemporaryFolder folder;
   folder.write("t", "before\n");
   Fd file(::open((folder.path() / "t").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));

@@ -97,7 +97,7 @@ TEST_CASE("A call that a collective made, and the collective") {
   CHECK_FALSE(parsed(text).contains("error"));
 }
 
-TEST_CASE("Arguments that no field has stand under args, in their own width") {
+TEST_CASE("Arguments that no field has are under args, in their own width") {
   SECTION("text") {
     SampleCall call("cuModuleGetFunction", {0x1, 0x2, 0x3}, {0xf00});
     call.text = "a\"\xff";
@@ -206,7 +206,7 @@ TEST_CASE("A function that the table does not know shows its raw registers") {
 
 // Decoding fills Details, and the line leaves out what Details has: between them, nothing may be
 // lost or written twice.
-TEST_CASE("Every recorded argument of every function stands in its line exactly once") {
+TEST_CASE("Every recorded argument of every function is in its line exactly once") {
   for (const Function& function : cuda_functions()) {
     CAPTURE(function.symbol);
     std::vector<std::uint64_t> words, outs;

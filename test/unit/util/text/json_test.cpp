@@ -62,7 +62,7 @@ TEST_CASE("What is escaped means the same") {
   CHECK(json::without_invisible("{\n  \"µ\": \"東\"\n}") == "{\n  \"µ\": \"東\"\n}");
 }
 
-TEST_CASE("Any bytes become valid JSON within the promised room") {
+TEST_CASE("Any bytes become valid JSON within the promised size") {
   for (int first = 0; first < 256; first++)
     for (int second = 0; second < 256; second++) {
       std::string text = {static_cast<char>(first), static_cast<char>(second), 'x'};
