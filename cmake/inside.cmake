@@ -6,7 +6,7 @@ endif()
 enable_language(ASM)
 # What the library is made of, which tests link, too (test/inside).
 function(add_inside_objects target)
-  set(sources call.S cupti.c driver.c gpu.c gpu_buffers.c gpu_operations.c memory.c patch.c process.c reader.c
+  set(sources call.S cupti.c driver.c gpu.c gpu_buffers.c gpu_operations.c libraries.c memory.c patch.c process.c reader.c
               record.c ring.c system.c)
   list(TRANSFORM sources PREPEND ${CMAKE_SOURCE_DIR}/inside/)
   add_library(${target} OBJECT ${sources})

@@ -29,6 +29,7 @@ struct ci_entry {
   struct cb_plan plan;
   struct cb_read reads[CB_MAX_READS];
   bool launch;
+  bool looks; /* a library that has just been loaded calls this early */
   __u8 above; /* how many words above the return address its arguments may need */
 };
 
@@ -127,7 +128,7 @@ HIDDEN __u64 ci_words_at(__u64 at, __u64 most, __u64 sp);
 /* The string's size with its NUL, or `size` if it is longer; 0: it could not be read. */
 HIDDEN __u32 ci_read_string(char* to, __u64 from, __u32 size);
 
-/* ----- writing the jumps (patch.c) */
+/* ----- what the process has loaded (libraries.c) */
 
 struct ci_segment {   /* a part of a library in memory that is executed */
   __u64 offset, size; /* in the file */
@@ -140,7 +141,22 @@ struct ci_library {
   int count;
   __u64 base, dynamic;
   __u64 sealed_from, sealed_to; /* made read-only when it had been relocated */
+  __u16 which;                  /* its place in ci_libraries; 0: a libcuda */
+  bool late;                    /* it was found after the program had called the driver */
 };
+
+/* The library that has code at this address. False: none has. */
+HIDDEN bool ci_library_at(__u64 address, struct ci_library* library);
+/* Fills in those that are traced besides libcuda and have come since the last search; returns how
+ * many. Under the process's lock, and only in a traced process. */
+HIDDEN int ci_find_new_libraries(struct ci_library found[CI_LIBRARIES]);
+/* True if anything has been loaded since that search. */
+HIDDEN bool ci_libraries_have_changed(void);
+/* Has those recorded that have come since (process.c). */
+HIDDEN void ci_look_for_libraries(void);
+
+/* ----- writing the jumps (patch.c) */
+
 /* Fills in what became of each site. */
 HIDDEN void ci_patch(const struct ci_library* library, const struct ci_site* sites, __u32 count,
                      __u8* outcomes);

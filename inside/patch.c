@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Writes the jumps into libcuda's functions, and what they jump to.
+/* Writes the jumps into a library's functions, and what they jump to.
  *
- * For each function there is a block near libcuda: a stub, which undoes the function's first
+ * For each function there is a block near the library: a stub, which undoes the function's first
  * instruction and goes to ci_call, and a copy of its first instructions, which is how the function
  * is called from there. A block is complete before the jump to it is written, by a single store, so
  * that a thread that comes along finds the old code or the new.
@@ -118,6 +118,7 @@ static bool fill_block(__u8* block, struct ci_entry* entry, const struct ci_site
                              .common = (void*)ci_call,
                              .plan = site->plan,
                              .launch = site->launch != 0,
+                             .looks = site->looks != 0,
                              .above = (__u8)site->above};
   __builtin_memcpy(entry->reads, site->reads, sizeof(entry->reads));
   return fits32(block - (code + site->kept + CI_JUMP));

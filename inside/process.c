@@ -4,10 +4,8 @@
  * not started by a cudabpf, the library starts one (reader.c).
  */
 #include <dlfcn.h>
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,7 +175,9 @@ static void ask(long fd, enum ci_reason reason, const struct ci_library* library
                            .reason = reason,
                            .pid = own(SYS_getpid),
                            .tid = own(SYS_gettid),
-                           .has_memory = ci_process->shared != NULL};
+                           .has_memory = ci_process->shared != NULL,
+                           .library = library ? library->which : 0,
+                           .late = library && library->late};
   struct ci_answer answer;
   int fds[MAX_FDS];
   if (!send_message(fd, &hello, sizeof(hello), file)) return give_up(fd);
@@ -195,7 +195,7 @@ static void ask(long fd, enum ci_reason reason, const struct ci_library* library
   struct ci_done done = {.version = CI_VERSION, .sites = wanted.count};
   if (library && wanted.count) {
     ci_patch(library, wanted.sites, wanted.count, done.outcomes);
-    ci_watch_imports(library);
+    if (!library->which) ci_watch_imports(library);
     ci_system(SYS_munmap, (long)wanted.sites, (long)(wanted.count * sizeof(struct ci_site)), 0, 0,
               0, 0);
   }
@@ -218,6 +218,22 @@ static void meet(enum ci_reason reason, const struct ci_library* library) {
   }
   ci_restore_signals(signals);
   if (file >= 0) ci_system(SYS_close, file, 0, 0, 0, 0, 0);
+}
+
+/* Reports the libraries that are traced besides libcuda, as far as they are new here. */
+static void meet_others(bool late) {
+  struct ci_library found[CI_LIBRARIES];
+  int count = ci_find_new_libraries(found);
+  for (int i = 0; i < count; i++) {
+    found[i].late = late;
+    meet(CI_LOADED, &found[i]);
+  }
+}
+
+void ci_look_for_libraries(void) {
+  if (ci_state() != CI_TRACED || !ci_libraries_have_changed() || !lock()) return;
+  meet_others(true);
+  unlock();
 }
 
 bool ci_process_is_traced(void) {
@@ -247,34 +263,6 @@ static bool own_memory(void) {
   return true;
 }
 
-struct search {
-  __u64 address;
-  struct ci_library* library;
-};
-
-static int look_at(struct dl_phdr_info* info, size_t size, void* of) {
-  (void)size;
-  struct search* search = of;
-  struct ci_library* library = search->library;
-  bool here = false;
-  *library = (struct ci_library){.path = info->dlpi_name, .base = info->dlpi_addr};
-  for (int i = 0; i < info->dlpi_phnum; i++) {
-    const ElfW(Phdr)* part = &info->dlpi_phdr[i];
-    __u64 address = info->dlpi_addr + part->p_vaddr;
-    if (part->p_type == PT_DYNAMIC) library->dynamic = address;
-    if (part->p_type == PT_GNU_RELRO) {
-      library->sealed_from = address;
-      library->sealed_to = address + part->p_memsz;
-    }
-    if (part->p_type != PT_LOAD || !(part->p_flags & PF_X)) continue;
-    here |= search->address >= address && search->address - address < part->p_memsz;
-    if (library->count < CI_MAX_SEGMENTS)
-      library->segments[library->count++] =
-          (struct ci_segment){part->p_offset, part->p_filesz, address};
-  }
-  return here;
-}
-
 int InitializeInjection(void);
 
 /* Another library may have been set to be loaded here: it is loaded after ours. */
@@ -285,12 +273,6 @@ static void load_next(void) {
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   int (*initialize)(void) = library ? (int (*)(void))dlsym(library, "InitializeInjection") : NULL;
   if (initialize && initialize != InitializeInjection) initialize();
-}
-
-/* The library that has code at this address. */
-static bool find_library(__u64 address, struct ci_library* library) {
-  struct search search = {address, library};
-  return dl_iterate_phdr(look_at, &search) && library->path[0];
 }
 
 /* The cudabpf that has started the program, or one that is started for it. */
@@ -304,7 +286,7 @@ static bool find_listener(void) {
     return true;
   }
   struct ci_library library;
-  if (!find_library((__u64)&find_listener, &library) ||
+  if (!ci_library_at((__u64)&find_listener, &library) ||
       !ci_start_reader(library.path, listener, sizeof(listener)))
     return false;
   starter = own(SYS_getpid);
@@ -313,13 +295,14 @@ static bool find_listener(void) {
 
 static void begin(__u64 caller) {
   struct ci_library library;
-  if (getauxval(AT_SECURE) || !own_memory() || !find_library(caller, &library) || !lock()) return;
+  if (getauxval(AT_SECURE) || !own_memory() || !ci_library_at(caller, &library) || !lock()) return;
   /* A process that cudabpf does not want, or that has come too late, is left alone. */
   if (ci_state() != CI_OFF) {
     bool first = !listener[0];
     if (!first || find_listener()) {
       if (first) ci_watch_threads();
       meet(CI_LOADED, &library);
+      if (ci_state() == CI_TRACED) meet_others(false);
     }
   }
   settle();
@@ -364,7 +347,7 @@ __attribute__((constructor)) static void be_preloaded(int count, char** argument
   struct ci_library own;
   const char* preloaded = getenv("LD_PRELOAD");
   if (!preloaded || getenv(CI_LISTENER) || getauxval(AT_SECURE)) return;
-  if (!find_library((__u64)&be_preloaded, &own)) return;
+  if (!ci_library_at((__u64)&be_preloaded, &own)) return;
   const char* folder_ends = strrchr(own.path, '/');
   if (strstr(preloaded, folder_ends ? folder_ends : own.path))
     ci_ask_to_be_injected(environment, own.path);

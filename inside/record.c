@@ -90,6 +90,7 @@ static struct extra read_rows(const struct ci_frame* frame, __u64* words, unsign
 bool ci_enter(struct ci_frame* frame) {
   const struct ci_entry* entry = frame->entry;
   struct cb_plan plan = entry->plan;
+  if (unlikely(entry->looks)) ci_look_for_libraries();
   struct ci_thread* thread = ci_recording_thread(CI_ALL, CB_DROPPED_ENTRY);
   /* Threads whose calls are recorded must take handles for new, too. */
   if (unlikely(plan.forgets_names) && ci_state() == CI_TRACED)

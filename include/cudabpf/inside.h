@@ -3,9 +3,9 @@
  * they meet, what the library is to record, and the rings that its records travel in. C and
  * C++; each side takes what the other wrote for hostile.
  *
- * The library knows no table and no ELF file: cudabpf reads libcuda's file, decides what is
- * recorded, and decodes the first instructions. The library checks that memory holds the bytes that
- * cudabpf read, and writes the jumps.
+ * The library knows no table and no ELF file: cudabpf reads the file of libcuda, and of each other
+ * library that is traced, decides what is recorded, and decodes the first instructions. The library
+ * checks that memory holds the bytes that cudabpf read, and writes the jumps.
  */
 #ifndef CUDABPF_INSIDE_H
 #define CUDABPF_INSIDE_H
@@ -16,7 +16,7 @@
 namespace cudabpf::abi {
 #endif
 
-#define CI_VERSION 6
+#define CI_VERSION 7
 
 /* In the traced program's environment. */
 #define CI_INJECTION "CUDA_INJECTION64_PATH" /* the library that libcuda loads in cuInit */
@@ -28,13 +28,14 @@ namespace cudabpf::abi {
 #define CI_READER "inside-reader"
 #define CI_READY_FD 3
 
-/* ----- meeting. A connection (SOCK_SEQPACKET) for each libcuda of each process, and for each child
- * that makes its first call after a fork: one ci_hello, one ci_answer, one ci_done. A process that
- * cannot ask, gets no answer or cannot take it sends ci_given_up instead of ci_done, and is not
- * recorded. One that ends sends only ci_hello; its connection is closed when its trace is whole. */
+/* ----- meeting. A connection (SOCK_SEQPACKET) for each libcuda of each process, for each other
+ * traced library that it has loaded, and for each child that makes its first call after a fork: one
+ * ci_hello, one ci_answer, one ci_done. A process that cannot ask, gets no answer or cannot take it
+ * sends ci_given_up instead of ci_done, and is not recorded. One that ends sends only ci_hello; its
+ * connection is closed when its trace is whole. */
 
 enum ci_reason {
-  CI_LOADED = 1,  /* a libcuda has loaded the library; its file comes along */
+  CI_LOADED = 1,  /* a libcuda, or another library, has been loaded; its file comes along */
   CI_FORKED = 2,  /* a child has its parent's jumps, but no room yet */
   CI_LEAVING = 3, /* the process ends, and may take with it the cudabpf that it has started */
   CI_GIVEN_UP = 4,
@@ -46,7 +47,8 @@ struct ci_hello {
   __u32 pid;    /* as the process itself knows them */
   __u32 tid;
   __u32 has_memory; /* the process has got shared memory by an earlier hello */
-  __u32 reserved;
+  __u16 library;    /* which one has been loaded: its place in ci_libraries; 0: a libcuda */
+  __u16 late;       /* it was found after the program had called the driver */
 };
 
 /* Its size is that of no ci_done with CI_GIVEN_UP sites. */
@@ -94,6 +96,7 @@ struct ci_site {
   struct cb_plan plan;
   struct cb_read reads[CB_MAX_READS]; /* until CB_READ_NOTHING */
   __u8 launch;                        /* it launches a kernel, whose name is read if it is new */
+  __u8 looks;                         /* a library that is new in the process calls this early */
   __u8 kept;                          /* length of the first instruction */
   __u8 moved;                         /* length of the whole instructions that the jump covers */
   __u8 copied;                        /* length of their copy, which may be longer */
@@ -113,11 +116,11 @@ struct ci_site {
 CB_STATIC_ASSERT(sizeof(struct ci_hello) == 24, "ci_hello");
 CB_STATIC_ASSERT(sizeof(struct ci_given_up) == 24, "ci_given_up");
 CB_STATIC_ASSERT(sizeof(struct ci_answer) == 24, "ci_answer");
-CB_STATIC_ASSERT(sizeof(struct ci_site) == 160, "ci_site");
+CB_STATIC_ASSERT(sizeof(struct ci_site) == 168, "ci_site");
 
 /* ----- the shared memory: a sealed memfd for each process, mapped by both.
- *   struct ci_shared; struct ci_ring[CI_RINGS]; struct ci_driver at CI_DRIVER_AT;
- *   CI_RINGS times the size of a ring from CI_RINGS_AT on. */
+ *   struct ci_shared; struct ci_ring[CI_RINGS]; struct ci_driver at CI_DRIVER_AT; struct
+ * ci_libraries at CI_LIBRARIES_AT; CI_RINGS times the size of a ring from CI_RINGS_AT on. */
 
 /* A ring's size is a power of two. By default it holds what a thread that makes 1.4 million calls a
  * second records while the reader pauses twice. */
@@ -125,6 +128,7 @@ CB_STATIC_ASSERT(sizeof(struct ci_site) == 160, "ci_site");
 #define CI_LEAST_RING (64u << 10)
 #define CI_RINGS 1024
 #define CI_DRIVER_AT (128ul + CI_RINGS * 192ul)
+#define CI_LIBRARIES_AT (CI_DRIVER_AT + 4296ul)
 #define CI_RINGS_AT (50ul * 4096)
 
 enum ci_ring_state {
@@ -186,6 +190,14 @@ struct ci_driver {
   struct cb_ioctl_plan uvm_plans[CB_IOCTL_PLANS];
 };
 
+/* The names of the libraries that are traced besides libcuda, such as libnccl.so, whatever version
+ * follows; empty: none. By cudabpf, before the process has the shared memory. */
+#define CI_LIBRARIES 8
+#define CI_LIBRARY_NAME 32
+struct ci_libraries {
+  char names[CI_LIBRARIES][CI_LIBRARY_NAME]; /* each ends with a NUL */
+};
+
 /* Before each record in a ring, at a multiple of 8. */
 struct ci_slot {
   __u32 size; /* of the record; the next slot begins at the next multiple of 8 */
@@ -195,7 +207,9 @@ struct ci_slot {
 CB_STATIC_ASSERT(sizeof(struct ci_ring) == 192, "ci_ring");
 CB_STATIC_ASSERT(sizeof(struct ci_shared) == 128, "ci_shared");
 CB_STATIC_ASSERT(sizeof(struct ci_driver) == 4296, "ci_driver");
-CB_STATIC_ASSERT(CI_DRIVER_AT + sizeof(struct ci_driver) <= CI_RINGS_AT, "the shared memory");
+CB_STATIC_ASSERT(CI_LIBRARIES_AT == CI_DRIVER_AT + sizeof(struct ci_driver) &&
+                     CI_LIBRARIES_AT + sizeof(struct ci_libraries) <= CI_RINGS_AT,
+                 "the shared memory");
 CB_STATIC_ASSERT(sizeof(struct ci_slot) == 8, "ci_slot");
 
 #ifdef __cplusplus

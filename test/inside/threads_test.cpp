@@ -104,7 +104,7 @@ class OpenListener {
     if (recv(connection.socket.get(), buffer, sizeof(buffer), MSG_DONTWAIT) !=
         sizeof(abi::ci_hello))
       return;
-    rings_.push_back(std::move(*SharedRings::make({}, abi::CI_MONOTONIC)));
+    rings_.push_back(std::move(*SharedRings::make({}, {}, abi::CI_MONOTONIC)));
     abi::ci_answer answer{CI_VERSION, 1, 0, 0, SharedRings::size()};
     int shared = rings_.back().fd();
     send(connection.socket.get(), std::as_bytes(std::span(&answer, 1)), std::span(&shared, 1));

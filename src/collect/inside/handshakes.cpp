@@ -21,7 +21,7 @@ namespace cudabpf {
 namespace {
 
 constexpr std::size_t MAX_HANDSHAKES = 256;
-// An honest process has one for each libcuda that it loads, one after the other.
+// An honest process has one for each library that it loads, one after the other.
 constexpr std::size_t MAX_OF_ONE = 4;
 constexpr std::size_t MAX_READINGS = 4;  // of files, at once; one for each process
 constexpr std::uint64_t WELCOME_NS = 2'000'000, LOOK_NS = 3'000'000;
@@ -236,7 +236,9 @@ Handshakes::Then Handshakes::hear(Handshake& handshake, News& news) {
 
 Handshakes::Then Handshakes::hear_hello(Handshake& handshake, const Waiting& first,
                                         const abi::ci_hello& hello, News& news) {
-  if (first.brings_descriptors != (hello.reason == abi::CI_LOADED)) return Then::part;
+  if (first.brings_descriptors != (hello.reason == abi::CI_LOADED) ||
+      hello.library >= std::size(APIS))
+    return Then::part;
   if (!has_descriptors(NEEDED)) {
     leave_unrecorded(handshake, NO_DESCRIPTOR, news);
     return Then::part;
@@ -262,8 +264,8 @@ Handshakes::Then Handshakes::begin_to_read(Handshake& handshake, const abi::ci_h
     of_one += other.reading && other.connection.pid == handshake.connection.pid;
   }
   if (all < MAX_READINGS && of_one == 0)
-    handshake.reading =
-        reader_.take(handshake.connection.socket.get(), PlannedLibraries::contents_wanted());
+    handshake.reading = reader_.take(handshake.connection.socket.get(),
+                                     PlannedLibraries::contents_wanted(APIS[hello.library]));
   handshake.waits_for_reading = !handshake.reading;
   if (handshake.reading) {
     handshake.hello = hello;
@@ -280,11 +282,13 @@ Handshakes::Then Handshakes::read(Handshake& handshake, News& news) {
   auto contents = reading.result();
   if (!reading.taken()) {
     if (!contents) return Then::wait;
-    leave_unrecorded(handshake, "its libcuda: " + contents->error().message, news);
+    leave_unrecorded(
+        handshake, fmt::format("its {}: {}", handshake.api().library(), contents->error().message),
+        news);
     return Then::part;
   }
   elf::Reading::Taken file = *reading.taken();
-  const PlannedLibrary* library = wanted_.calls ? libraries_.find(file) : nullptr;
+  const PlannedLibrary* library = wanted_.calls ? libraries_.find(handshake.api(), file) : nullptr;
   if (wanted_.calls && !library) {
     if (!contents) {
       reading.go_on();
@@ -292,7 +296,7 @@ Handshakes::Then Handshakes::read(Handshake& handshake, News& news) {
     }
     bool named = std::any_of(named_.begin(), named_.end(),
                              [&](const FileId& one) { return one.same_file(file.id); });
-    auto planned = libraries_.plan(file, *contents, named);
+    auto planned = libraries_.plan(handshake.api(), file, *contents, named);
     if (!planned) {
       leave_unrecorded(handshake, planned.error().message, news);
       return Then::part;
@@ -308,13 +312,15 @@ Handshakes::Then Handshakes::answer(Handshake& handshake, const PlannedLibrary* 
                                     News& news) {
   // A process that has given up meanwhile, or has died, gets no shared memory.
   if (peek(handshake.connection.socket.get(), {})) return Then::go_on;
-  bool of_use = !library || library->count;
+  // A libcuda of which nothing is recorded has a process's other libraries recorded.
+  bool of_use = !library || library->count || (wanted_.others && !handshake.hello->library);
   Host::Admission admission;
   if (!closed_ && of_use) admission = host_.admit({handshake.connection.pid, *handshake.hello});
   if (!admission.failed.empty()) leave_unrecorded(handshake, admission.failed, news);
   if (library && (admission.traced || !of_use)) {
     handshake.library.emplace();
     handshake.library->id = library->id;
+    handshake.library->api = library->api;
     handshake.library->library = library->library;
     handshake.library->names = library->names;
     handshake.library->refused = library->refused;
@@ -338,7 +344,7 @@ bool Handshakes::send_answer(Handshake& handshake, const Host::Admission& admiss
     answer.memory_size = wanted_.memory_size;
     fds.push_back(admission.shared);
   }
-  if (admission.traced && library) {
+  if (admission.traced && library && library->count) {
     answer.sites = library->count;
     fds.push_back(library->sites.get());
   }
@@ -352,11 +358,21 @@ void Handshakes::report_unusable(const PlannedLibrary& planned) {
                                              : planned.library.error);
 }
 
+// Its calls until now may be missing.
+void Handshakes::report_late(const Handshake& handshake, News& news) const {
+  LossEvent loss;
+  loss.reason = Loss::late_library;
+  loss.detail = fmt::format("{} in pid {}: it was loaded after cuInit",
+                            handshake.library->library.path, handshake.connection.pid);
+  news.losses.push_back(std::move(loss));
+}
+
 void Handshakes::note(const Handshake& handshake, const abi::ci_done& done, News& news) {
   if (!handshake.library) return;
   if (done.sites != handshake.library->names.size())
     return leave_unrecorded(handshake, "it has no room for shared memory", news);
   const PlannedLibrary& planned = *handshake.library;
+  if (handshake.hello->late && done.sites) report_late(handshake, news);
   std::vector<std::string> refused = planned.refused;
   std::string_view last;
   for (std::size_t i = 0; i < done.sites; i++) {
@@ -367,7 +383,8 @@ void Handshakes::note(const Handshake& handshake, const abi::ci_done& done, News
   std::size_t count = planned.names.size() + planned.refused.size() - refused.size();
   Library library = planned.library;
   bool first = reported_.insert({planned.id.device, planned.id.inode}).second;
-  if (!count && !planned.names.empty()) {  // one without any names has been reported already
+  if (!count && !planned.names.empty() &&
+      !handshake.hello->library) {  // one without any names has been reported already
     leave_unrecorded(
         handshake,
         handshake.tracer
@@ -375,7 +392,8 @@ void Handshakes::note(const Handshake& handshake, const abi::ci_done& done, News
             : fmt::format("no function of {} could be patched: {}", library.path, last),
         news);
   }
-  if (!first) return;
+  bool selected = !planned.names.empty() || !planned.refused.empty();
+  if (!first || !selected) return;
   library.functions -=
       std::min<std::uint32_t>(library.functions, static_cast<std::uint32_t>(refused.size()));
   library.left_out += static_cast<std::uint32_t>(refused.size());

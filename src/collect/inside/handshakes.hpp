@@ -52,6 +52,7 @@ class Handshakes {
  public:
   struct Wanted {
     bool calls = true;
+    bool others = false;    // calls of libraries besides libcuda
     std::uint32_t gpu = 0;  // abi::cb_gpu_times_of
     std::uint64_t memory_size = 0;
   };
@@ -82,6 +83,7 @@ class Handshakes {
     bool answered = false;
     pid_t tracer = 0;                       // a process that debugs it; 0: none
     std::optional<PlannedLibrary> library;  // without its descriptor
+    const Api& api() const { return APIS[hello->library]; }
   };
   enum class Then : std::uint8_t { wait, go_on, part };
 
@@ -100,6 +102,7 @@ class Handshakes {
   bool send_answer(Handshake& handshake, const Host::Admission& admission,
                    const PlannedLibrary* library);
   void report_unusable(const PlannedLibrary& library);
+  void report_late(const Handshake& handshake, News& news) const;
   void note(const Handshake& handshake, const abi::ci_done& done, News& news);
   void leave_unrecorded(const Handshake& handshake, const std::string& why, News& news);
   // `name`: of a process that may have ended.

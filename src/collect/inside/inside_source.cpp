@@ -78,8 +78,9 @@ Result<std::unique_ptr<Source>> InsideSource::open(SourceOptions options, Place 
   for (const std::string& path : options.libraries)
     if (!open_named(path)) return no_such_library(path);
   // Libraries come later, but the user's mistakes are reported now.
-  if (options.calls && !options.filter.selects_some_of(ApiId::cuda))
-    return nothing_selected(options.filter);
+  bool any = std::ranges::any_of(
+      APIS, [&](const Api& api) { return options.filter.selects_some_of(api.id); });
+  if (options.calls && !any) return nothing_selected(options.filter);
   options.filter.tally = false;
   if (!options.ring_size) options.ring_size = CI_RING_SIZE;
   if (options.ring_size < CI_LEAST_RING || options.ring_size > MAX_RING)
@@ -97,10 +98,12 @@ void InsideSource::describe(Session& session) const {
     session.gpu_timing = options_.gpu == GpuTiming::graphs ? "graphs" : "nodes";
   if (!options_.calls) return;
   session.source = "inside";
-  session.unseen = {"calls before cuInit had loaded the library, and that cuInit",
-                    "processes that do not call cuInit",
-                    "functions of other libraries than libcuda",
-                    "functions that could not be patched: `left_out` of a library"};
+  session.unseen = {
+      "calls before cuInit had loaded the library, and that cuInit",
+      "processes that do not call cuInit",
+      "calls of a library that is loaded after cuInit, until one of its first calls of "
+      "the driver",
+      "functions that could not be patched: `left_out` of a library"};
   session.follow = options_.follow_children;
   session.ring_size = options_.ring_size;
   session.driver_traced = options_.driver;
@@ -114,9 +117,10 @@ Result<> InsideSource::start(OnRecord on_record) {
   raise_file_limit();  // each process takes two descriptors
   auto listener = TRY(Listener::open(place_.listener, {geteuid(), 0, place_.user}));
   Host& host = *this;
-  handshakes_.emplace(std::move(listener), reader_, libraries_, options_.libraries, host,
-                      Handshakes::Wanted{options_.calls, times_wanted(options_.gpu),
-                                         SharedRings::size(options_.ring_size)});
+  handshakes_.emplace(
+      std::move(listener), reader_, libraries_, options_.libraries, host,
+      Handshakes::Wanted{options_.calls, traces_others(), times_wanted(options_.gpu),
+                         SharedRings::size(options_.ring_size)});
   return ok();
 }
 
@@ -173,6 +177,20 @@ abi::ci_driver InsideSource::driver_plan() const {
   return plan;
 }
 
+bool InsideSource::traces_others() const {
+  return std::ranges::any_of(other_libraries().names, [](const char* name) { return *name; });
+}
+
+// In the order of the rows; a library of which nothing is recorded has an empty name.
+abi::ci_libraries InsideSource::other_libraries() const {
+  static_assert(std::size(APIS) <= CI_LIBRARIES);
+  abi::ci_libraries libraries{};
+  for (std::size_t i = 1; options_.calls && i < std::size(APIS); i++)
+    if (options_.filter.selects_some_of(APIS[i].id))
+      APIS[i].file.copy(libraries.names[i], CI_LIBRARY_NAME - 1);
+  return libraries;
+}
+
 Host::Kin InsideSource::kin(pid_t pid) {
   came_ |= static_cast<std::uint32_t>(pid) == selected_;
   if (has_ended(pid)) return Kin::gone;
@@ -187,7 +205,7 @@ Host::Admission InsideSource::admit(const Arrival& arrival) {
   Newcomer newcomer;
   newcomer.pidfd = open_pidfd(arrival.pid);
   if (has_ended(arrival.pid, newcomer.pidfd)) return {};
-  auto made = SharedRings::make(driver_plan(), clock_, options_.ring_size);
+  auto made = SharedRings::make(driver_plan(), other_libraries(), clock_, options_.ring_size);
   if (!made) return {.failed = made.error().message};
   // Its cuInit is under way, so everything that the program does from here on is seen, as after an
   // exec.
@@ -241,7 +259,10 @@ News InsideSource::last_look() {
 void InsideSource::date(News& news) {
   std::uint64_t now = now_ns(CLOCK_MONOTONIC) - begin_ns_;
   for (Library& library : news.libraries) library.ts = now;
-  for (LossEvent& loss : news.losses) loss.since = loss.until = now;
+  for (LossEvent& loss : news.losses) {
+    loss.since = loss.reason == Loss::late_library ? 0 : now;
+    loss.until = now;
+  }
   libraries_attached_ += news.libraries.size();
 }
 

@@ -22,10 +22,14 @@ static_assert(detour::CODE == CI_MAX_CODE && detour::JUMP == CI_JUMP && detour::
               detour::LINE == CI_STORE_LINE && detour::COPIED == CI_MAX_CODE &&
               detour::FIXED == CI_MAX_FIXED);
 
-// What the library inside a process patches.
-constexpr const Api& API = api(ApiId::cuda);
 // A program may load library after library.
 constexpr std::size_t MAX_PLANNED = 64;
+
+// Libraries that are loaded later make these calls early: of contexts, of code, of streams.
+bool is_early(const Function& function) {
+  return function.type == Type::context || function.type == Type::module ||
+         (function.type == Type::stream && function.op == Op::create);
+}
 
 abi::ci_site site_of(const PlannedProbe& probe, const Function* function,
                      const detour::Place& place, std::span<const std::byte> code) {
@@ -38,6 +42,7 @@ abi::ci_site site_of(const PlannedProbe& probe, const Function* function,
   site.plan = probe.plan;
   std::ranges::copy(probe.reads, site.reads);
   site.launch = probe.launch;
+  site.looks = function && function->api == ApiId::cuda && is_early(*function);
   site.kept = place.kept;
   site.moved = place.moved;
   site.copied = place.copied;
@@ -62,24 +67,26 @@ Result<Fd> file_of(const std::vector<abi::ci_site>& sites) {
 
 }  // namespace
 
-const PlannedLibrary* PlannedLibraries::find(const elf::Reading::Taken& file) const {
+const PlannedLibrary* PlannedLibraries::find(const Api& api,
+                                             const elf::Reading::Taken& file) const {
   for (const PlannedLibrary& known : planned_)
-    if (known.id.same_file(file.id) && known.id.untouched_since(file.id) &&
+    if (known.api == &api && known.id.same_file(file.id) && known.id.untouched_since(file.id) &&
         known.library.path == file.path)
       return &known;
   return nullptr;
 }
 
-elf::Wanted PlannedLibraries::contents_wanted() {
-  elf::Wanted wanted = cudabpf::contents_wanted(API);
+elf::Wanted PlannedLibraries::contents_wanted(const Api& api) {
+  elf::Wanted wanted = cudabpf::contents_wanted(api);
   wanted.code = CI_MAX_CODE;
   return wanted;
 }
 
-Result<const PlannedLibrary*> PlannedLibraries::plan(const elf::Reading::Taken& file,
+Result<const PlannedLibrary*> PlannedLibraries::plan(const Api& api,
+                                                     const elf::Reading::Taken& file,
                                                      const Result<elf::Contents>& contents,
                                                      bool named) {
-  PlannedLibrary planned = planned_from(file, contents, named);
+  PlannedLibrary planned = planned_from(api, file, contents, named);
   if (planned.library.error.empty()) {
     planned.sites = TRY(file_of(planned.listed));
     planned.count = static_cast<std::uint32_t>(planned.listed.size());
@@ -90,11 +97,13 @@ Result<const PlannedLibrary*> PlannedLibraries::plan(const elf::Reading::Taken& 
   return &planned_.back();
 }
 
-PlannedLibrary PlannedLibraries::planned_from(const elf::Reading::Taken& file,
+PlannedLibrary PlannedLibraries::planned_from(const Api& api, const elf::Reading::Taken& file,
                                               const Result<elf::Contents>& contents, bool named) {
   PlannedLibrary planned;
   planned.id = file.id;
+  planned.api = &api;
   Library& library = planned.library;
+  library.api = api.key;
   library.path = file.path;
   library.device = file.id.device;
   library.inode = file.id.inode;
@@ -105,7 +114,7 @@ PlannedLibrary PlannedLibraries::planned_from(const elf::Reading::Taken& file,
   std::map<std::uint64_t, std::span<const std::byte>> code;  // by offset
   for (const elf::Function& function : contents->functions)
     code.try_emplace(function.offset, function.code);
-  for (const PlannedProbe& probe : plan_probes(API, *contents, named, filter_, numbers_, library)) {
+  for (const PlannedProbe& probe : plan_probes(api, *contents, named, filter_, numbers_, library)) {
     const Function* function = numbers_.find(probe.plan.function);
     std::string name = function ? std::string(function->symbol) : std::string();
     auto [place, refusal] = detour::find_place(code[probe.offset], probe.offset);

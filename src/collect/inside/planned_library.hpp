@@ -1,4 +1,4 @@
-// What to record of a libcuda, in the form that the library inside takes.
+// What to record of a library, in the form that the library inside takes.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,7 @@ namespace cudabpf {
 
 struct PlannedLibrary {
   FileId id;
+  const Api* api = nullptr;
   Library library;  // as in the trace, without its time
   // struct ci_site[], sealed: it goes to every process that has this library.
   Fd sites;
@@ -33,16 +34,16 @@ class PlannedLibraries {
       : numbers_(numbers), filter_(std::move(filter)) {}
 
   // What is read of a library's file.
-  static elf::Wanted contents_wanted();
+  static elf::Wanted contents_wanted(const Api& api);
 
   // Null: it has not been planned. Both answers stay valid until the next library is planned.
-  const PlannedLibrary* find(const elf::Reading::Taken& file) const;
+  const PlannedLibrary* find(const Api& api, const elf::Reading::Taken& file) const;
   // `named`: by the user. An error: this process lacks the descriptors or the memory.
-  Result<const PlannedLibrary*> plan(const elf::Reading::Taken& file,
+  Result<const PlannedLibrary*> plan(const Api& api, const elf::Reading::Taken& file,
                                      const Result<elf::Contents>& contents, bool named);
 
  private:
-  PlannedLibrary planned_from(const elf::Reading::Taken& file,
+  PlannedLibrary planned_from(const Api& api, const elf::Reading::Taken& file,
                               const Result<elf::Contents>& contents, bool named);
 
   FunctionNumbers& numbers_;

@@ -84,7 +84,8 @@ std::uint64_t SharedRings::size(std::uint64_t ring_size) {
   return CI_RINGS_AT + CI_RINGS * ring_size;
 }
 
-Result<SharedRings> SharedRings::make(const abi::ci_driver& driver, abi::ci_clock clock,
+Result<SharedRings> SharedRings::make(const abi::ci_driver& driver,
+                                      const abi::ci_libraries& libraries, abi::ci_clock clock,
                                       std::uint64_t ring_size) {
   const std::uint64_t size = SharedRings::size(ring_size);
   Fd file(memfd_create("cudabpf", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -108,6 +109,7 @@ Result<SharedRings> SharedRings::make(const abi::ci_driver& driver, abi::ci_cloc
   shared.head().clock = clock;
   shared.record(abi::CI_ALL);
   std::memcpy(shared.memory_ + CI_DRIVER_AT, &driver, sizeof(driver));
+  std::memcpy(shared.memory_ + CI_LIBRARIES_AT, &libraries, sizeof(libraries));
   shared.rings_.reserve(CI_RINGS);
   return shared;
 }

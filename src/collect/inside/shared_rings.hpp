@@ -85,10 +85,10 @@ class ThreadRing {
 
 class SharedRings {
  public:
-  // `driver`: what the library is to record of the driver; `clock`: what its records' times are.
-  // `ring_size`: a power of two.
-  static Result<SharedRings> make(const abi::ci_driver& driver, abi::ci_clock clock,
-                                  std::uint64_t ring_size = CI_RING_SIZE);
+  // `driver`: what the library is to record of the driver; `libraries`: whose calls, besides
+  // libcuda's; `clock`: what its records' times are. `ring_size`: a power of two.
+  static Result<SharedRings> make(const abi::ci_driver& driver, const abi::ci_libraries& libraries,
+                                  abi::ci_clock clock, std::uint64_t ring_size = CI_RING_SIZE);
   SharedRings(SharedRings&& other) noexcept;
   SharedRings& operator=(SharedRings&&) = delete;
   ~SharedRings();

@@ -19,7 +19,7 @@ class Inside {
  public:
   explicit Inside(std::uint64_t ring_size = CI_RING_SIZE)
       : owner(std::make_shared<SharedRings>(
-            std::move(*SharedRings::make({}, abi::CI_MONOTONIC, ring_size)))),
+            std::move(*SharedRings::make({}, {}, abi::CI_MONOTONIC, ring_size)))),
         shared(*owner),
         ring_size_(ring_size) {
     memory_ = static_cast<std::byte*>(mmap(nullptr, SharedRings::size(ring_size_),
