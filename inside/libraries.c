@@ -52,6 +52,8 @@ bool ci_library_at(__u64 address, struct ci_library* library) {
  * look at the counter. */
 
 static __u64 loads; /* how many objects had been loaded at the last search; 0: none was made */
+/* The process that made it. In a child, a thread that exists no more may have locked the linker. */
+static __u32 searched_by;
 static struct {
   __u64 base;
   __u16 which;
@@ -114,6 +116,7 @@ static int look_for_new(struct dl_phdr_info* info, size_t size, void* of) {
 
 int ci_find_new_libraries(struct ci_library found[CI_LIBRARIES]) {
   struct found all = {found, 0};
+  searched_by = ci_process->pid;
   for (int i = 0; i < met_count; i++) met[i].loaded = false;
   dl_iterate_phdr(look_for_new, &all);
   forget_unloaded();
@@ -127,6 +130,7 @@ static int count_loads(struct dl_phdr_info* info, size_t size, void* of) {
 
 bool ci_libraries_have_changed(void) {
   __u64 now = 0;
+  if (ci_process->pid != searched_by) return false;
   dl_iterate_phdr(count_loads, &now);
   return now != __atomic_load_n(&loads, __ATOMIC_RELAXED);
 }
