@@ -73,6 +73,7 @@ class Summary : public Analysis {
     return execution_.threads().processes().size() + execution_.threads().other_processes();
   }
   std::string process_text(std::uint64_t number, std::uint32_t pid) const;  // "process 657 python3"
+  std::uint64_t shown_process() const;
   std::vector<ProcessWork> processes_in_order() const;
   std::string command_of(const ProcessWork& process) const;
   std::uint64_t other_launches() const;  // by threads that are not shown

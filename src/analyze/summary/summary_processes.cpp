@@ -72,10 +72,15 @@ void Summary::add_shown(Page& page, bool always) const {
                  2);
 }
 
+// Its number; 0: none is shown.
+std::uint64_t Summary::shown_process() const {
+  return execution_.thread() ? execution_.thread()->process : 0;
+}
+
 // The shown one first.
 std::vector<ProcessWork> Summary::processes_in_order() const {
   std::vector<ProcessWork> processes = execution_.threads().processes();
-  std::uint64_t shown = execution_.thread() ? execution_.thread()->process : 0;
+  std::uint64_t shown = shown_process();
   std::stable_partition(processes.begin(), processes.end(),
                         [&](const ProcessWork& process) { return process.number == shown; });
   return processes;
@@ -92,7 +97,7 @@ void Summary::add_processes(Page& page, std::size_t at_most) const {
                                 gpu ? human_time(*gpu) : "", std::move(bound)});
   };
   std::vector<ProcessWork> processes = processes_in_order();
-  std::uint64_t shown = execution_.thread() ? execution_.thread()->process : 0;
+  std::uint64_t shown = shown_process();
   ProcessWork others = execution_.threads().others();
   for (std::size_t i = 0; i < processes.size(); i++) {
     const ProcessWork& process = processes[i];
@@ -119,7 +124,7 @@ void Summary::add_processes(Page& page, std::size_t at_most) const {
 
 Json Summary::processes_json() const {
   Json json = Json::array();
-  std::uint64_t shown = execution_.thread() ? execution_.thread()->process : 0;
+  std::uint64_t shown = shown_process();
   for (const ProcessWork& process : processes_in_order()) {
     Json one = {{"pid", process.pid},
                 {"comm", names_.text(process.comm)},
