@@ -383,8 +383,8 @@ void Handshakes::note(const Handshake& handshake, const abi::ci_done& done, News
   std::size_t count = planned.names.size() + planned.refused.size() - refused.size();
   Library library = planned.library;
   bool first = reported_.insert({planned.id.device, planned.id.inode}).second;
-  if (!count && !planned.names.empty() &&
-      !handshake.hello->library) {  // one without any names has been reported already
+  // A library without any names has been reported already.
+  if (!count && !planned.names.empty() && !handshake.hello->library) {
     leave_unrecorded(
         handshake,
         handshake.tracer

@@ -62,11 +62,22 @@ std::uint32_t times_wanted(GpuTiming timing) {
   }
 }
 
+// In the order of the rows; a library of which nothing is recorded has an empty name.
+abi::ci_libraries other_libraries(const SourceOptions& options) {
+  static_assert(std::size(APIS) <= CI_LIBRARIES);
+  abi::ci_libraries libraries{};
+  for (std::size_t i = 1; options.calls && i < std::size(APIS); i++)
+    if (options.filter.selects_some_of(APIS[i].id))
+      APIS[i].file.copy(libraries.names[i], CI_LIBRARY_NAME - 1);
+  return libraries;
+}
+
 }  // namespace
 
 InsideSource::InsideSource(SourceOptions options, Place place, elf::Reader reader)
     : options_(std::move(options)),
       place_(std::move(place)),
+      other_libraries_(other_libraries(options_)),
       reader_(std::move(reader)),
       libraries_(numbers_, options_.filter),
       clock_(RecordClock::best()),
@@ -117,10 +128,10 @@ Result<> InsideSource::start(OnRecord on_record) {
   raise_file_limit();  // each process takes two descriptors
   auto listener = TRY(Listener::open(place_.listener, {geteuid(), 0, place_.user}));
   Host& host = *this;
-  handshakes_.emplace(
-      std::move(listener), reader_, libraries_, options_.libraries, host,
-      Handshakes::Wanted{options_.calls, traces_others(), times_wanted(options_.gpu),
-                         SharedRings::size(options_.ring_size)});
+  bool others = std::ranges::any_of(other_libraries_.names, [](const char* name) { return *name; });
+  handshakes_.emplace(std::move(listener), reader_, libraries_, options_.libraries, host,
+                      Handshakes::Wanted{options_.calls, others, times_wanted(options_.gpu),
+                                         SharedRings::size(options_.ring_size)});
   return ok();
 }
 
@@ -177,20 +188,6 @@ abi::ci_driver InsideSource::driver_plan() const {
   return plan;
 }
 
-bool InsideSource::traces_others() const {
-  return std::ranges::any_of(other_libraries().names, [](const char* name) { return *name; });
-}
-
-// In the order of the rows; a library of which nothing is recorded has an empty name.
-abi::ci_libraries InsideSource::other_libraries() const {
-  static_assert(std::size(APIS) <= CI_LIBRARIES);
-  abi::ci_libraries libraries{};
-  for (std::size_t i = 1; options_.calls && i < std::size(APIS); i++)
-    if (options_.filter.selects_some_of(APIS[i].id))
-      APIS[i].file.copy(libraries.names[i], CI_LIBRARY_NAME - 1);
-  return libraries;
-}
-
 Host::Kin InsideSource::kin(pid_t pid) {
   came_ |= static_cast<std::uint32_t>(pid) == selected_;
   if (has_ended(pid)) return Kin::gone;
@@ -205,7 +202,7 @@ Host::Admission InsideSource::admit(const Arrival& arrival) {
   Newcomer newcomer;
   newcomer.pidfd = open_pidfd(arrival.pid);
   if (has_ended(arrival.pid, newcomer.pidfd)) return {};
-  auto made = SharedRings::make(driver_plan(), other_libraries(), clock_, options_.ring_size);
+  auto made = SharedRings::make(driver_plan(), other_libraries_, clock_, options_.ring_size);
   if (!made) return {.failed = made.error().message};
   // Its cuInit is under way, so everything that the program does from here on is seen, as after an
   // exec.

@@ -69,8 +69,6 @@ class InsideSource final : public Source, private Host {
   void date(News& news);
   void miss_process_that_never_came(News& news);
   abi::ci_driver driver_plan() const;
-  abi::ci_libraries other_libraries() const;
-  bool traces_others() const;  // besides libcuda
   // The command has started the process, or one of its ancestors.
   bool belongs(pid_t pid) const;
   bool knows_the_listener(pid_t pid) const;
@@ -79,6 +77,7 @@ class InsideSource final : public Source, private Host {
   const SourceOptions options_;
   const Place place_;
   FunctionNumbers numbers_;
+  const abi::ci_libraries other_libraries_;  // traced besides libcuda
   const elf::Reader reader_;
   PlannedLibraries libraries_;
   std::optional<Handshakes> handshakes_;

@@ -25,10 +25,11 @@ static_assert(detour::CODE == CI_MAX_CODE && detour::JUMP == CI_JUMP && detour::
 // A program may load library after library.
 constexpr std::size_t MAX_PLANNED = 64;
 
-// Libraries that are loaded later make these calls early: of contexts, of code, of streams.
+// A library that is loaded later makes one of these calls early, and no program makes them often.
 bool is_early(const Function& function) {
-  return function.type == Type::context || function.type == Type::module ||
-         (function.type == Type::stream && function.op == Op::create);
+  bool makes = function.type == Type::context || function.type == Type::stream;
+  return (makes && function.op == Op::create) ||
+         (function.type == Type::module && function.op == Op::load);
 }
 
 abi::ci_site site_of(const PlannedProbe& probe, const Function* function,
