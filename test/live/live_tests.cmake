@@ -6,7 +6,7 @@
 # add_theme(NAME FILE LABEL ENVIRONMENT...)
 function(add_theme name file label)
   add_test(NAME ${name} COMMAND ${Python3_EXECUTABLE} -B ${file})
-  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 1200 RESOURCE_LOCK live SKIP_RETURN_CODE 77
+  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 1200 RESOURCE_LOCK live COST 2000 SKIP_RETURN_CODE 77
     ENVIRONMENT "CUDABPF_BUILD=${CMAKE_BINARY_DIR};BPFTOOL=${BPFTOOL};CUDABPF_RESULTS=${CUDABPF_RESULTS}/${name}.xml;${ARGN}")
 endfunction()
 
