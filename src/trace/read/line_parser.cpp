@@ -3,13 +3,13 @@
 #include <simdjson.h>
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <optional>
 
+#include "trace/read/line_keys.hpp"
 #include "trace/read/line_scan.hpp"
 #include "util/text/json_text.hpp"
 
@@ -27,34 +27,6 @@ static_assert(LineParser::PADDING >= simdjson::SIMDJSON_PADDING);
 
 using Value = ondemand::value;
 
-// A key's first eight bytes as a number, which a switch can distinguish.
-constexpr std::uint64_t packed(std::string_view key) {
-  std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < key.size() && i < 8; i++)
-    bytes |= std::uint64_t{static_cast<unsigned char>(key[i])} << (8 * i);
-  return bytes;
-}
-
-// The text before the next quote: keys with escapes are none of ours. Eight bytes can be read
-// anywhere, since a line is followed by PADDING.
-std::string_view key_at(const char* raw, const char* end) {
-  std::uint64_t bytes = 0;
-  std::memcpy(&bytes, raw, sizeof(bytes));
-  std::uint64_t others = bytes ^ 0x2222222222222222;  // a quote is a zero byte
-  std::uint64_t quotes = (others - 0x0101010101010101) & ~others & 0x8080808080808080;
-  if (quotes) return {raw, static_cast<std::size_t>(std::countr_zero(quotes)) / 8};
-  std::string_view rest(raw, static_cast<std::size_t>(end - raw));
-  return rest.substr(0, rest.find('"'));
-}
-
-// packed(), in a few instructions.
-static_assert(std::endian::native == std::endian::little);
-std::uint64_t packed_at(std::string_view key) {
-  std::uint64_t bytes = 0;
-  std::memcpy(&bytes, key.data(), sizeof(bytes));
-  return key.size() < 8 ? bytes & ((std::uint64_t{1} << 8 * key.size()) - 1) : bytes;
-}
-
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && static_cast<unsigned char>(text.back()) <= ' ') text.remove_suffix(1);
   return text;
@@ -65,18 +37,6 @@ std::string_view token_of(Value& value) { return trimmed(value.raw_json_token())
 std::string_view inside_quotes(std::string_view token) {
   bool quoted = token.size() >= 2 && token.front() == '"' && token.back() == '"';
   return quoted ? token.substr(1, token.size() - 2) : token.substr(0, 0);
-}
-
-// A hash of a few of its bytes: names often begin, or end, alike, and kernels' names in the middle,
-// too. As with a key, reading beyond it is safe.
-std::size_t slot_of(std::string_view raw) {
-  std::uint64_t first = 0, middle = 0, last = 0;
-  std::memcpy(&first, raw.data(), sizeof(first));
-  std::memcpy(&middle, raw.data() + raw.size() / 2, sizeof(middle));
-  std::memcpy(&last, raw.data() + raw.size() - std::min(raw.size(), sizeof(last)), sizeof(last));
-  return (first * 0x9e3779b97f4a7c15 + middle * 0xff51afd7ed558ccd + last * 0xc4ceb9fe1a85ec53 +
-          raw.size() * 0xc2b2ae3d27d4eb4f) >>
-         48;
 }
 
 // The frequent kinds. A line of any other kind is parsed again if more of it is needed.
@@ -170,10 +130,9 @@ LineParser::~LineParser() = default;
 
 bool LineParser::scan(std::string_view text, Line& line) const {
   auto known = [&](std::string_view key, std::string_view raw, Name& to) {
-    Name recent{recent_[slot_of(raw) % recent_.size()].load(std::memory_order_acquire)};
-    if (raw.size() > longest_of(key) || names_.text(recent) != raw) return false;
-    to = recent;
-    return true;
+    if (raw.size() > longest_of(key)) return false;
+    to = recent_.find(raw, names_);
+    return static_cast<bool>(to);
   };
   reset(line, text);
   return LineScan(text, line, known).object() && finish(line) && line.kind != LineKind::header &&
@@ -228,16 +187,15 @@ bool LineParser::finish(Line& line) const {
 bool LineParser::name(void* of, std::size_t longest, Name& to) {
   Value& value = *static_cast<Value*>(of);
   std::string_view raw = inside_quotes(token_of(value)), text;
-  std::atomic<std::uint32_t>& recent = recent_[slot_of(raw) % recent_.size()];
-  Name known{recent.load(std::memory_order_relaxed)};  // this thread's own
-  if (!raw.empty() && raw.size() <= longest && names_.text(known) == raw) {
+  Name known = recent_.find(raw, names_);
+  if (known && raw.size() <= longest) {
     to = known;
     return !value.get_raw_json_string().error();  // passed as if it had been read
   }
   if (value.get_string().get(text)) return is_nothing(value);
   to = text.size() <= longest ? names_.add(text) : Names::NOT_KEPT;
   if (text == raw && to != Names::NOT_KEPT)  // it has no escapes
-    recent.store(to.id, std::memory_order_release);
+    recent_.add(raw, to);
   return true;
 }
 
@@ -253,22 +211,22 @@ bool LineParser::field(std::string_view key, void* of, Line& line) {
 
   // The switch compares the first eight bytes of a key; each case compares the rest.
   switch (packed_at(key)) {
-#define NUMBER(name, member, type, how, shown)                             \
-  case packed(#name): {                                                    \
-    auto read = [](Value& from, auto& to) { return read::how(from, to); }; \
-    return key != #name || number(read, Field::member, line.member);       \
+#define NUMBER(name, member, type, how, shown)                              \
+  case packed(#name): {                                                     \
+    auto read = [](Value& from, auto& to) { return read::how(from, to); };  \
+    return !is_key(key, #name) || number(read, Field::member, line.member); \
   }
 #define NAME(key_, member, shown) \
   case packed(#key_):             \
-    return key != #key_ || name(of, longest_of(#key_), line.member);
-#define FLAG(key_, member, shown)                              \
-  case packed(#key_):                                          \
-    if (key == #key_) line.member = token_of(value) == "true"; \
+    return !is_key(key, #key_) || name(of, longest_of(#key_), line.member);
+#define FLAG(key_, member, shown)                                    \
+  case packed(#key_):                                                \
+    if (is_key(key, #key_)) line.member = token_of(value) == "true"; \
     return true;
 #include "trace/read/line_fields.def"
     case packed("args"): {
       ondemand::object object;
-      if (key != "args") return true;
+      if (!is_key(key, "args")) return true;
       if (value.get_object().get(object)) return is_nothing(value);
       if (object.raw_json().get(line.args)) return false;
       line.args = trimmed(line.args);

@@ -1,8 +1,6 @@
 // Parses the text of a line into its fields.
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -11,6 +9,7 @@
 #include "trace/end.hpp"
 #include "trace/header.hpp"
 #include "trace/read/line.hpp"
+#include "trace/read/recent_names.hpp"
 
 namespace cudabpf::analyze {
 
@@ -53,8 +52,7 @@ class LineParser {
 
   Names names_;
   Words words_;
-  // Names' numbers, by a hash of their raw text. A thread that finds one here can have its text.
-  std::array<std::atomic<std::uint32_t>, 1024> recent_{};
+  RecentNames recent_;
   std::unique_ptr<Json> json_;
   std::optional<TraceHeader> header_;  // the one read last
   std::optional<TraceEnd> end_;

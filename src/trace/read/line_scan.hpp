@@ -3,12 +3,14 @@
 // lines of a trace are of this form, and take a third of the time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <string_view>
 
 #include "trace/read/line.hpp"
+#include "trace/read/line_keys.hpp"
 
 namespace cudabpf::analyze {
 
@@ -26,10 +28,9 @@ class LineScan {
     if (!take('{')) return false;
     do {
       if (!take('"')) return false;
-      const char* key = at_;
-      while (at_ < end_ && *at_ != '"' && is_plain(*at_)) at_++;
-      std::string_view name(key, static_cast<std::size_t>(at_ - key));
-      if (!take('"') || !take(':') || !value(name)) return false;
+      std::string_view key = key_at(at_, end_);
+      at_ += key.size();
+      if (!take('"') || !take(':') || !value(key)) return false;
     } while (take(','));
     return take('}') && at_ == end_;
   }
@@ -41,37 +42,25 @@ class LineScan {
     return is;
   }
 
-  static constexpr std::uint64_t packed(std::string_view key) {
-    std::uint64_t bytes = 0;
-    for (std::size_t i = 0; i < key.size() && i < 8; i++)
-      bytes |= std::uint64_t{static_cast<unsigned char>(key[i])} << (8 * i);
-    return bytes;
-  }
-  static std::uint64_t packed_key(std::string_view key) {
-    std::uint64_t bytes = 0;
-    std::memcpy(&bytes, key.data(), sizeof(bytes));
-    return key.size() < 8 ? bytes & ((std::uint64_t{1} << 8 * key.size()) - 1) : bytes;
-  }
-
   bool value(std::string_view key) {
-    switch (packed_key(key)) {
-#define NUMBER(name, member, type, how, shown) \
-  case packed(#name):                          \
-    if (key != #name) return other();          \
-    if (!how(line_.member)) return false;      \
-    line_.set(Field::member);                  \
+    switch (packed_at(key)) {
+#define NUMBER(name, member, type, how, shown)    \
+  case packed(#name):                             \
+    if (!is_key(key, #name)) return unknown(key); \
+    if (!how(line_.member)) return false;         \
+    line_.set(Field::member);                     \
     return true;
 #define NAME(key_, member, shown) \
   case packed(#key_):             \
-    return key == #key_ ? name(key, line_.member) : other();
+    return is_key(key, #key_) ? name(key, line_.member) : unknown(key);
 #define FLAG(key_, member, shown) \
   case packed(#key_):             \
-    return key == #key_ ? flag(line_.member) : other();
+    return is_key(key, #key_) ? flag(line_.member) : unknown(key);
 #include "trace/read/line_fields.def"
       case packed("args"):
-        return key == "args" ? args() : other();
+        return is_key(key, "args") ? args() : unknown(key);
       default:
-        return other();
+        return unknown(key);
     }
   }
 
@@ -156,6 +145,7 @@ class LineScan {
 
   static bool is_plain(char c) { return c >= ' ' && c <= '~' && c != '\\'; }
 
+  bool unknown(std::string_view key) { return std::ranges::all_of(key, is_plain) && other(); }
   // A value that is not needed, if it is a plain text or number.
   bool other() {
     if (at_ < end_ && *at_ == '"') return text();

@@ -1,0 +1,45 @@
+// The keys of a line, compared as numbers: a switch distinguishes them by their first eight bytes,
+// which takes a few instructions. Eight bytes can be read anywhere, since a line is followed by
+// LineParser::PADDING.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace cudabpf::analyze {
+
+static_assert(std::endian::native == std::endian::little);
+
+constexpr std::uint64_t packed(std::string_view key) {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < key.size() && i < 8; i++)
+    bytes |= std::uint64_t{static_cast<unsigned char>(key[i])} << (8 * i);
+  return bytes;
+}
+
+// packed(), of a part of a line.
+inline std::uint64_t packed_at(std::string_view key) {
+  std::uint64_t bytes = 0;
+  std::memcpy(&bytes, key.data(), sizeof(bytes));
+  return key.size() < 8 ? bytes & ((std::uint64_t{1} << 8 * key.size()) - 1) : bytes;
+}
+
+// The text before the next quote, or before the end. Keys with escapes are none of ours.
+inline std::string_view key_at(const char* raw, const char* end) {
+  std::uint64_t bytes = 0;
+  std::memcpy(&bytes, raw, sizeof(bytes));
+  std::uint64_t others = bytes ^ 0x2222222222222222;  // a quote is a zero byte
+  std::uint64_t quotes = (others - 0x0101010101010101) & ~others & 0x8080808080808080;
+  if (quotes) return {raw, static_cast<std::size_t>(std::countr_zero(quotes)) / 8};
+  std::string_view rest(raw, static_cast<std::size_t>(end - raw));
+  return rest.substr(0, rest.find('"'));
+}
+
+// Whether a key is `known`, after their packed() were found equal.
+constexpr bool is_key(std::string_view key, std::string_view known) {
+  return key.size() == known.size() && (known.size() <= 8 || key.substr(8) == known.substr(8));
+}
+
+}  // namespace cudabpf::analyze
