@@ -67,6 +67,7 @@ foreach(source IN LISTS SANITIZED ITEMS unit_tests)
   add_check(sanitizers_${name} sanitizers 900 ${CHECK_SANITIZERS} --run ${name} ${CMAKE_BINARY_DIR}-asan)
   set_tests_properties(sanitizers_${name} PROPERTIES FIXTURES_REQUIRED sanitizers RESOURCE_LOCK sanitizers COST 900)
 endforeach()
+set_tests_properties(sanitizers_unit_tests PROPERTIES COST 950) # the longest
 set(CHECK_THREADS ${CMAKE_SOURCE_DIR}/scripts/check-threads --into ${CMAKE_BINARY_DIR}-tsan)
 add_check(data_races_build sanitizers 1200 ${CHECK_THREADS} --build ${CMAKE_BINARY_DIR})
 add_check(data_races sanitizers 600 ${CHECK_THREADS} --run ${CMAKE_BINARY_DIR})

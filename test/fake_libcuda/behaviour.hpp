@@ -39,6 +39,8 @@ Status cuCtxGetCurrent(Handle* context);
 Status cuCtxPushCurrent(Handle context);
 Status cuCtxPopCurrent(Handle* context);
 Status cuCtxGetDevice(int32_t* device);
+Status cuCtxSynchronize();
+Status cuCtxSynchronize(Handle context);
 
 // memory.cpp
 Status cuMemAlloc(DevicePtr* pointer, uint64_t size);
@@ -95,8 +97,16 @@ Status cuLibraryUnload(Handle library);
 Status cuLibraryGetKernel(Handle* kernel, Handle library, const char* name);
 Status cuLibraryGetKernelCount(uint32_t* count, Handle library);
 Status cuKernelGetFunction(Handle* function, Handle kernel);
+Status cuKernelGetLibrary(Handle* library, Handle kernel);
+Status cuFuncGetModule(Handle* module, Handle function);
 Status cuFuncGetName(void* name, Handle function);
 Status cuKernelGetName(void* name, Handle kernel);
+Status cuFuncGetParamInfo(Handle function, uint64_t index, uint64_t* offset, uint64_t* size);
+Status cuKernelGetParamInfo(Handle kernel, uint64_t index, uint64_t* offset, uint64_t* size);
+Status cuFuncSetAttribute(Handle function, uint32_t attribute, int32_t value);
+Status cuKernelSetAttribute(uint32_t attribute, int32_t value, Handle kernel, int32_t device);
+Status cuModuleGetGlobal(DevicePtr* pointer, uint64_t* size, Handle module, const char* name);
+Status cuLibraryGetGlobal(DevicePtr* pointer, uint64_t* size, Handle library, const char* name);
 
 // copy.cpp
 Status cuMemcpy(DevicePtr to, DevicePtr from, uint64_t size);
@@ -153,6 +163,7 @@ Status cuEventCreate(Handle* event, uint32_t flags);
 Status cuEventDestroy(Handle event);
 Status cuEventRecord(Handle event, Handle stream);
 Status cuEventRecordWithFlags(Handle event, Handle stream, uint32_t flags);
+Status cuEventSynchronize(Handle event);
 Status cuEventElapsedTime(float* milliseconds, Handle start, Handle end);
 
 // capture.cpp

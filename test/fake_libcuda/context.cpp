@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "behaviour.hpp"
+#include "compute/compute.hpp"
 #include "driver.hpp"
 #include "objects.hpp"
 #include "settings.hpp"
@@ -191,5 +192,12 @@ Status cuCtxGetDevice(int32_t* device) {
   *device = found->second;
   return kSuccess;
 }
+
+Status cuCtxSynchronize() {
+  wait_for_gpu();
+  return kSuccess;
+}
+
+Status cuCtxSynchronize(Handle) { return cuCtxSynchronize(); }
 
 }  // namespace fake

@@ -1,7 +1,8 @@
-// Copies and fills touch no memory: they only refuse arguments that make no sense. Those that are
-// given to a captured stream become nodes.
+// Copies and fills touch no memory unless the GPU computes: they only refuse arguments that make no
+// sense. Those that are given to a captured stream become nodes.
 #include "behaviour.hpp"
 #include "gpu.hpp"
+#include "node_work.hpp"
 
 namespace fake {
 namespace {
@@ -24,46 +25,76 @@ Status check_struct(const void* copy) {
   return narrow_source || narrow_target ? kInvalidValue : kSuccess;
 }
 
-Status give(Handle stream, Status checked, Does does, uint64_t size) {
-  return given(stream, checked, [&] { return sized_work(does, size); });
-}
-
-// Without a stream, it is done on the default one.
-Status give(Status checked, Does does, uint64_t size) {
-  return done(nullptr, checked, [&] { return sized_work(does, size); });
-}
+uint64_t place(DevicePtr device) { return device; }
+uint64_t place(const void* host) { return reinterpret_cast<uint64_t>(host); }
 
 template <typename To, typename From>
+auto copying(To to, From from, uint64_t size) {
+  return [=] {
+    return sized_work(Does::copy, size, copy_action(place(to), place(from), {.width = size}));
+  };
+}
+
+// Without a stream, it is done on the default one, and waited for.
+template <typename To, typename From>
 Status copy(To to, From from, uint64_t size) {
-  return give(check(to, from, size), Does::copy, size);
+  wait_for_gpu();
+  return done(nullptr, check(to, from, size), copying(to, from, size));
 }
 
 template <typename To, typename From>
 Status copy(Handle stream, To to, From from, uint64_t size) {
-  return give(stream, check(to, from, size), Does::copy, size);
+  return given(stream, check(to, from, size), copying(to, from, size));
 }
 
-Status fill(DevicePtr to, uint64_t count, uint64_t element_size) {
-  return give(check_fill(to, count), Does::set, count * element_size);
+// Of an array, which has no memory.
+template <typename To, typename From>
+Status copy_array(Handle stream, To to, From from, uint64_t size) {
+  return given(stream, check(to, from, size), [=] { return sized_work(Does::copy, size); });
 }
 
-Status fill(Handle stream, DevicePtr to, uint64_t count, uint64_t element_size) {
-  return give(stream, check_fill(to, count), Does::set, count * element_size);
+struct Fill {
+  uint32_t value;
+  uint64_t element_size, width, height = 1, pitch = 0;
+};
+
+auto filling(DevicePtr to, const Fill& fill) {
+  return [=] {
+    return sized_work(
+        Does::set, fill.width * fill.height * fill.element_size,
+        fill_action(to, fill.value, fill.element_size, fill.width, fill.height, fill.pitch));
+  };
+}
+
+Status fill(DevicePtr to, const Fill& wanted) {
+  return done(nullptr, check_fill(to, wanted.width), filling(to, wanted));
+}
+
+Status fill(Handle stream, DevicePtr to, const Fill& wanted) {
+  return given(stream, check_fill(to, wanted.width * wanted.height), filling(to, wanted));
 }
 
 uint64_t size_of(const Memcpy2D& copy) { return copy.width * copy.height; }
 uint64_t size_of(const Memcpy3D& copy) { return copy.width * copy.height * copy.depth; }
 
 template <typename Copy>
+auto copying_struct(const void* copy) {
+  return [=] {
+    if (!copy) return sized_work(Does::copy, 0);
+    const Copy& wanted = *static_cast<const Copy*>(copy);
+    return sized_work(Does::copy, size_of(wanted), action_of(wanted));
+  };
+}
+
+template <typename Copy>
 Status copy_struct(Handle stream, const void* copy) {
-  const uint64_t size = copy ? size_of(*static_cast<const Copy*>(copy)) : 0;
-  return give(stream, check_struct<Copy>(copy), Does::copy, size);
+  return given(stream, check_struct<Copy>(copy), copying_struct<Copy>(copy));
 }
 
 template <typename Copy>
 Status copy_struct(const void* copy) {
-  const uint64_t size = copy ? size_of(*static_cast<const Copy*>(copy)) : 0;
-  return give(check_struct<Copy>(copy), Does::copy, size);
+  wait_for_gpu();
+  return done(nullptr, check_struct<Copy>(copy), copying_struct<Copy>(copy));
 }
 
 }  // namespace
@@ -93,10 +124,10 @@ Status cuMemcpyPeerAsync(DevicePtr to, Handle, DevicePtr from, Handle, uint64_t 
 }
 
 Status cuMemcpyHtoAAsync(Handle array, uint64_t, void* from, uint64_t size, Handle stream) {
-  return copy(stream, array, from, size);
+  return copy_array(stream, array, from, size);
 }
 Status cuMemcpyAtoHAsync(void* to, Handle array, uint64_t, uint64_t size, Handle stream) {
-  return copy(stream, to, array, size);
+  return copy_array(stream, to, array, size);
 }
 Status cuMemcpyBatchAsync(void* to, void* from, void* sizes, uint64_t, void*, void*, uint64_t,
                           Handle stream) {
@@ -114,29 +145,35 @@ Status cuMemcpy3DPeerAsync(void* copy, Handle stream) {
   return copy_struct<Memcpy3D>(stream, copy);
 }
 
-Status cuMemsetD8(DevicePtr to, uint8_t, uint64_t count) { return fill(to, count, 1); }
-Status cuMemsetD16(DevicePtr to, uint16_t, uint64_t count) { return fill(to, count, 2); }
-Status cuMemsetD32(DevicePtr to, uint32_t, uint64_t count) { return fill(to, count, 4); }
-Status cuMemsetD8Async(DevicePtr to, uint8_t, uint64_t count, Handle stream) {
-  return fill(stream, to, count, 1);
+Status cuMemsetD8(DevicePtr to, uint8_t value, uint64_t count) {
+  return fill(to, {value, 1, count});
 }
-Status cuMemsetD16Async(DevicePtr to, uint16_t, uint64_t count, Handle stream) {
-  return fill(stream, to, count, 2);
+Status cuMemsetD16(DevicePtr to, uint16_t value, uint64_t count) {
+  return fill(to, {value, 2, count});
 }
-Status cuMemsetD32Async(DevicePtr to, uint32_t, uint64_t count, Handle stream) {
-  return fill(stream, to, count, 4);
+Status cuMemsetD32(DevicePtr to, uint32_t value, uint64_t count) {
+  return fill(to, {value, 4, count});
 }
-Status cuMemsetD2D8Async(DevicePtr to, uint64_t, uint8_t, uint64_t width, uint64_t height,
-                         Handle stream) {
-  return fill(stream, to, width * height, 1);
+Status cuMemsetD8Async(DevicePtr to, uint8_t value, uint64_t count, Handle stream) {
+  return fill(stream, to, {value, 1, count});
 }
-Status cuMemsetD2D16Async(DevicePtr to, uint64_t, uint16_t, uint64_t width, uint64_t height,
-                          Handle stream) {
-  return fill(stream, to, width * height, 2);
+Status cuMemsetD16Async(DevicePtr to, uint16_t value, uint64_t count, Handle stream) {
+  return fill(stream, to, {value, 2, count});
 }
-Status cuMemsetD2D32Async(DevicePtr to, uint64_t, uint32_t, uint64_t width, uint64_t height,
-                          Handle stream) {
-  return fill(stream, to, width * height, 4);
+Status cuMemsetD32Async(DevicePtr to, uint32_t value, uint64_t count, Handle stream) {
+  return fill(stream, to, {value, 4, count});
+}
+Status cuMemsetD2D8Async(DevicePtr to, uint64_t pitch, uint8_t value, uint64_t width,
+                         uint64_t height, Handle stream) {
+  return fill(stream, to, {value, 1, width, height, pitch});
+}
+Status cuMemsetD2D16Async(DevicePtr to, uint64_t pitch, uint16_t value, uint64_t width,
+                          uint64_t height, Handle stream) {
+  return fill(stream, to, {value, 2, width, height, pitch});
+}
+Status cuMemsetD2D32Async(DevicePtr to, uint64_t pitch, uint32_t value, uint64_t width,
+                          uint64_t height, Handle stream) {
+  return fill(stream, to, {value, 4, width, height, pitch});
 }
 
 }  // namespace fake

@@ -2,10 +2,13 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 
 #include "behaviour.hpp"
+#include "compute/compute.hpp"
 #include "driver.hpp"
 #include "injection.hpp"
+#include "objects.hpp"
 #include "settings.hpp"
 
 namespace fake {
@@ -77,6 +80,10 @@ Status find_error(uint32_t error, void* out, const char* ErrorText::*field) {
 Status cuInit(uint32_t flags) {
   if (flags != 0) return kInvalidValue;
   if (const Status bad = driver_init()) return bad;
+  if (computes()) {
+    const std::lock_guard lock(state_mutex());
+    note_what_is_mapped();
+  }
   initialized = true;
   load_injection();
   return kSuccess;

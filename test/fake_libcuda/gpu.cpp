@@ -48,6 +48,14 @@ void gpu_does(const Work& work, Handle stream) {
   did(&one, 1, false);
 }
 
+Status gpu_computes(const Work& work) {
+  if (!work.action) return kSuccess;
+  const Status status = work.action();
+  if (status != kIllegalAddress) return status;
+  gpu_faults(status);
+  return kSuccess;
+}
+
 void gpu_does_graph(const std::vector<const Work*>& operations, Handle stream) {
   std::vector<GpuOperation> all;
   for (const Work* work : operations)

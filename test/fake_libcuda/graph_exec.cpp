@@ -185,6 +185,7 @@ Status cuGraphNodeSetEnabled(Handle executable, Handle node, uint32_t enabled) {
 Status cuGraphLaunch(Handle executable, Handle stream) {
   if (const auto status = capture_launch(stream, executable)) return *status;
   std::vector<HostNodeParams> host;
+  std::vector<Work> computed;
   {
     const std::lock_guard lock(state_mutex());
     const Graph* graph = find_executable(executable);
@@ -195,8 +196,12 @@ Status cuGraphLaunch(Handle executable, Handle stream) {
       if (work->does == Does::host) host.push_back(work->host);
     }
     if (gpu_is_watched) gpu_does_graph(once, stream);
+    for (const Work* work : once)
+      if (work->action) computed.push_back(*work);
     if (!settings().log_directory.empty()) call_ran(text_of_ran(once, in_bodies));
   }
+  for (const Work& work : computed)
+    if (const Status bad = gpu_computes(work)) return bad;
   for (const HostNodeParams& node : host)
     reinterpret_cast<void (*)(void*)>(node.function)(node.data);
   return kSuccess;

@@ -3,8 +3,10 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "compute/compute.hpp"
 #include "types.hpp"
 
 namespace fake {
@@ -18,10 +20,13 @@ struct Work {
   uint32_t grid[3] = {}, block[3] = {}, shared = 0;
   uint64_t size = 0;  // of a copy, a fill or an allocation
   HostNodeParams host = {};
+  Action action = {};  // empty: nothing that can be seen
 };
 
 Work kernel_work(Handle function, const uint32_t grid[3], const uint32_t block[3], uint32_t shared);
-inline Work sized_work(Does does, uint64_t size) { return {.does = does, .size = size}; }
+inline Work sized_work(Does does, uint64_t size, Action action = {}) {
+  return {.does = does, .size = size, .action = std::move(action)};
+}
 
 struct Graph;
 

@@ -1,46 +1,64 @@
 // Launches of kernels.
+#include <algorithm>
+#include <mutex>
+
 #include "behaviour.hpp"
+#include "compute/kernels.hpp"
 #include "gpu.hpp"
 #include "objects.hpp"
 
 namespace fake {
 namespace {
 
-Status check(Handle function, const uint32_t grid[3], const uint32_t block[3]) {
-  if (!function_name(function)) return kInvalidHandle;
+Status check(const Launch& wanted) {
+  if (!function_name(wanted.function)) return kInvalidHandle;
   for (int i = 0; i < 3; ++i) {
-    if (grid[i] == 0 || block[i] == 0) return kInvalidValue;
+    if (wanted.grid[i] == 0 || wanted.block[i] == 0) return kInvalidValue;
   }
-  return kSuccess;
+  if (!computes()) return kSuccess;
+  const std::lock_guard lock(state_mutex());
+  return check_launch(wanted);
 }
 
-Status launch(Handle function, const uint32_t grid[3], const uint32_t block[3], uint32_t shared,
-              Handle stream) {
-  const Status checked = check(function, grid, block);
-  const auto work = [&] { return kernel_work(function, grid, block, shared); };
-  return given(stream, checked, work);
+Status launch(const Launch& wanted, Handle stream) {
+  const auto work = [&] {
+    Work work = kernel_work(wanted.function, wanted.grid, wanted.block, wanted.shared);
+    if (!computes()) return work;
+    const std::lock_guard lock(state_mutex());
+    work.action = run_action(wanted);
+    return work;
+  };
+  return given(stream, check(wanted), work);
 }
 
 }  // namespace
 
 Status cuLaunchKernel(Handle function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
                       uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t shared,
-                      Handle stream, void*, void*) {
+                      Handle stream, void* parameters, void* extra) {
   const uint32_t grid[] = {grid_x, grid_y, grid_z}, block[] = {block_x, block_y, block_z};
-  return launch(function, grid, block, shared, stream);
+  return launch(
+      {function, grid, block, shared, static_cast<void**>(parameters), static_cast<void**>(extra)},
+      stream);
 }
 
 Status cuLaunchCooperativeKernel(Handle function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
                                  uint32_t block_x, uint32_t block_y, uint32_t block_z,
-                                 uint32_t shared, Handle stream, void*) {
+                                 uint32_t shared, Handle stream, void* parameters) {
   const uint32_t grid[] = {grid_x, grid_y, grid_z}, block[] = {block_x, block_y, block_z};
-  return launch(function, grid, block, shared, stream);
+  return launch({function, grid, block, shared, static_cast<void**>(parameters), nullptr}, stream);
 }
 
-Status cuLaunchKernelEx(void* config, Handle function, void*, void*) {
+Status cuLaunchKernelEx(void* config, Handle function, void* parameters, void* extra) {
   if (!config) return kInvalidValue;
   const auto& wanted = *static_cast<const LaunchConfig*>(config);
-  return launch(function, wanted.grid, wanted.block, wanted.shared, wanted.stream);
+  const auto* attributes = static_cast<const LaunchAttribute*>(wanted.attributes);
+  const bool has_cluster =
+      computes() && std::any_of(attributes, attributes + wanted.attribute_count,
+                                [](const auto& one) { return one.id == kClusterDimension; });
+  return launch({function, wanted.grid, wanted.block, wanted.shared,
+                 static_cast<void**>(parameters), static_cast<void**>(extra), has_cluster},
+                wanted.stream);
 }
 
 }  // namespace fake

@@ -1,12 +1,14 @@
-// Device and host memory. A device address is only a number; freed addresses are reused for a
-// request of the same size, as a tracer must expect.
+// Device and host memory. A device address is only a number, unless the GPU computes; freed
+// addresses are reused for a request of the same size, as a tracer must expect.
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "behaviour.hpp"
 #include "capture.hpp"
+#include "compute/compute.hpp"
 #include "driver.hpp"
 #include "objects.hpp"
 #include "settings.hpp"
@@ -41,16 +43,23 @@ Status allocate(DevicePtr* pointer, uint64_t size) {
   if (!take_memory(size)) return kOutOfMemory;
   std::vector<DevicePtr>& freed = memory().freed[size];
   if (freed.empty()) {
-    *pointer = new_device_range(size);
+    const std::optional<DevicePtr> range = computes() ? backed_range(size) : new_device_range(size);
+    if (!range) {
+      give_memory(size);
+      return kOutOfMemory;
+    }
+    *pointer = *range;
   } else {
     *pointer = freed.back();
     freed.pop_back();
   }
+  if (computes()) memory_begins(*pointer, size);
   memory().blocks[*pointer] = {size, current_context()};
   return kSuccess;
 }
 
 void release(std::map<DevicePtr, Block>::iterator block) {
+  if (computes()) memory_ends(block->first);
   give_memory(block->second.size);
   memory().freed[block->second.size].push_back(block->first);
 }

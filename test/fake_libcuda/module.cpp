@@ -1,13 +1,16 @@
 // Modules, libraries and the functions in them. Every name is found unless it begins with
-// "missing".
+// "missing", or the GPU computes and the image says what is in it.
+#include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "behaviour.hpp"
+#include "compute/kernels.hpp"
 #include "driver.hpp"
 #include "objects.hpp"
 #include "state.hpp"
@@ -18,11 +21,14 @@ namespace {
 struct Image {  // a module or a library
   Handle context;
   std::vector<Handle> functions;  // in the order of first request
+  std::optional<ImageContent> content = {};
+  std::map<std::string, std::pair<DevicePtr, uint64_t>> variables = {};
 };
 
 struct Images {
   std::map<Handle, Image> modules, libraries;
-  std::map<Handle, Handle> function_of_kernel;
+  std::map<Handle, Handle> function_of_kernel, kernel_of_function;
+  std::map<Handle, uint32_t> most_shared;  // by function or kernel
 };
 
 Images& images() {
@@ -32,14 +38,27 @@ Images& images() {
 
 bool is_missing(const char* name) { return std::string_view(name).starts_with("missing"); }
 
+// Gives the image's variables memory. Hold state_mutex.
+bool place_variables(Image& image) {
+  for (const Variable& variable : image.content->variables) {
+    const auto at = backed_range(variable.content.size());
+    if (!at) return false;
+    memory_begins(*at, variable.content.size());
+    memcpy(reinterpret_cast<void*>(*at), variable.content.data(), variable.content.size());
+    image.variables[variable.name] = {*at, variable.content.size()};
+  }
+  return true;
+}
+
 Status load(std::map<Handle, Image>& into, Handle* handle, const void* image) {
   if (!handle || !image) return kInvalidValue;
   const Handle loaded = new_handle();
   if (const Status bad = driver_load(loaded)) return bad;
   const std::lock_guard lock(state_mutex());
   *handle = loaded;
-  into[loaded] = {current_context(), {}};
-  return kSuccess;
+  Image& made = into[loaded] = {current_context(), {}};
+  if (computes()) made.content = content_of(image);
+  return !made.content || place_variables(made) ? kSuccess : kOutOfMemory;
 }
 
 Status load_file(std::map<Handle, Image>& into, Handle* handle, const char* path) {
@@ -50,12 +69,16 @@ Status load_file(std::map<Handle, Image>& into, Handle* handle, const char* path
 // Frees the functions so that the next module's first function gets the address of this one's
 // first.
 void drop(const Image& image) {
+  for (const auto& [name, variable] : image.variables) memory_ends(variable.first);
   for (auto function = image.functions.rbegin(); function != image.functions.rend(); ++function) {
     const auto derived = images().function_of_kernel.find(*function);
     if (derived != images().function_of_kernel.end()) {
+      images().kernel_of_function.erase(derived->second);
+      images().most_shared.erase(derived->second);
       free_function(derived->second);
       images().function_of_kernel.erase(derived);
     }
+    images().most_shared.erase(*function);
     free_function(*function);
   }
 }
@@ -78,6 +101,10 @@ Status get(std::map<Handle, Image>& from, Handle* function, Handle handle, const
   const auto image = from.find(handle);
   if (image == from.end()) return kInvalidHandle;
   if (is_missing(name)) return kNotFound;
+  const auto& content = image->second.content;
+  if (content &&
+      std::find(content->kernels.begin(), content->kernels.end(), name) == content->kernels.end())
+    return kNotFound;
   for (const Handle known : image->second.functions) {
     if (strcmp(function_name(known), name) == 0) {
       *function = known;
@@ -97,6 +124,70 @@ Status count(const std::map<Handle, Image>& in, uint32_t* number, Handle handle)
   return kSuccess;
 }
 
+// The image that a function or a kernel is from; null: it is not known.
+Handle image_of(const std::map<Handle, Image>& in, Handle function) {
+  for (const auto& [handle, image] : in)
+    if (std::find(image.functions.begin(), image.functions.end(), function) !=
+        image.functions.end())
+      return handle;
+  return nullptr;
+}
+
+Handle kernel_of(Handle function) {
+  const auto kernel = images().kernel_of_function.find(function);
+  return kernel == images().kernel_of_function.end() ? function : kernel->second;
+}
+
+Status give_image(const std::map<Handle, Image>& in, Handle* image, Handle function) {
+  if (!image) return kInvalidValue;
+  const std::lock_guard lock(state_mutex());
+  const Handle found = image_of(in, function);
+  *image = found ? found : new_handle();
+  return kSuccess;
+}
+
+Status get_variable(const std::map<Handle, Image>& from, DevicePtr* pointer, uint64_t* size,
+                    Handle handle, const char* name) {
+  if (!name) return kInvalidValue;
+  const std::lock_guard lock(state_mutex());
+  const auto image = from.find(handle);
+  std::pair<DevicePtr, uint64_t> variable = {};
+  if (image != from.end() && image->second.content) {
+    const auto found = image->second.variables.find(name);
+    if (found == image->second.variables.end()) return kNotFound;
+    variable = found->second;
+  } else {
+    variable = {new_device_range(512), 512};
+  }
+  if (pointer) *pointer = variable.first;
+  if (size) *size = variable.second;
+  return kSuccess;
+}
+
+Status give_parameter(Handle function, uint64_t index, uint64_t* offset, uint64_t* size) {
+  if (!offset) return kInvalidValue;
+  const std::lock_guard lock(state_mutex());
+  const char* name = function_name(function);
+  if (!name) return kInvalidHandle;
+  const Kernel* kernel = computes() ? find_kernel(name) : nullptr;
+  Parameter parameter = {static_cast<uint16_t>(index * 8), 8};
+  if (kernel) {
+    if (index >= kernel->parameters.size()) return kInvalidValue;
+    parameter = kernel->parameters[index];
+  }
+  *offset = parameter.offset;
+  if (size) *size = parameter.size;
+  return kSuccess;
+}
+
+Status set_attribute(Handle function, uint32_t attribute, int32_t value) {
+  constexpr uint32_t kMostShared = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+  if (attribute != kMostShared || value < 0) return kSuccess;
+  const std::lock_guard lock(state_mutex());
+  images().most_shared[function] = static_cast<uint32_t>(value);
+  return kSuccess;
+}
+
 Status give_name(void* name, Handle function) {
   if (!name) return kInvalidValue;
   const std::lock_guard lock(state_mutex());
@@ -107,6 +198,26 @@ Status give_name(void* name, Handle function) {
 }
 
 }  // namespace
+
+DevicePtr variable_of(Handle function, const char* name) {
+  const Handle kernel = kernel_of(function);
+  for (const auto* in : {&images().modules, &images().libraries}) {
+    const auto image = in->find(image_of(*in, kernel));
+    if (image == in->end()) continue;
+    const auto variable = image->second.variables.find(name);
+    return variable == image->second.variables.end() ? 0 : variable->second.first;
+  }
+  return 0;
+}
+
+uint32_t most_shared_of(Handle function) {
+  uint32_t most = 0;
+  for (const Handle of : {function, kernel_of(function)}) {
+    const auto known = images().most_shared.find(of);
+    if (known != images().most_shared.end()) most = std::max(most, known->second);
+  }
+  return most;
+}
 
 void unload_modules_of(Handle context) {
   std::erase_if(images().modules, [&](const auto& module) {
@@ -158,9 +269,40 @@ Status cuKernelGetFunction(Handle* function, Handle kernel) {
   const char* name = function_name(kernel);
   if (!name) return kInvalidHandle;
   Handle& derived = images().function_of_kernel[kernel];
-  if (!derived) derived = new_function(name);
+  if (!derived) {
+    derived = new_function(name);
+    images().kernel_of_function[derived] = kernel;
+  }
   *function = derived;
   return kSuccess;
+}
+
+Status cuKernelGetLibrary(Handle* library, Handle kernel) {
+  return give_image(images().libraries, library, kernel);
+}
+Status cuFuncGetModule(Handle* module, Handle function) {
+  return give_image(images().modules, module, function);
+}
+
+Status cuFuncGetParamInfo(Handle function, uint64_t index, uint64_t* offset, uint64_t* size) {
+  return give_parameter(function, index, offset, size);
+}
+Status cuKernelGetParamInfo(Handle kernel, uint64_t index, uint64_t* offset, uint64_t* size) {
+  return give_parameter(kernel, index, offset, size);
+}
+
+Status cuFuncSetAttribute(Handle function, uint32_t attribute, int32_t value) {
+  return set_attribute(function, attribute, value);
+}
+Status cuKernelSetAttribute(uint32_t attribute, int32_t value, Handle kernel, int32_t) {
+  return set_attribute(kernel, attribute, value);
+}
+
+Status cuModuleGetGlobal(DevicePtr* pointer, uint64_t* size, Handle module, const char* name) {
+  return get_variable(images().modules, pointer, size, module, name);
+}
+Status cuLibraryGetGlobal(DevicePtr* pointer, uint64_t* size, Handle library, const char* name) {
+  return get_variable(images().libraries, pointer, size, library, name);
 }
 
 Status cuFuncGetName(void* name, Handle function) { return give_name(name, function); }

@@ -6,6 +6,10 @@
 
 namespace fake {
 
+// What these copies do; nothing for arrays, which have no memory.
+Action action_of(const Memcpy2D& copy);
+Action action_of(const Memcpy3D& copy);
+
 // Each returns what is wrong with it. Hold state_mutex: a kernel's name is looked up.
 Status read_kernel(const void* parameters, Work& work);
 Status read_copy(const void* copy, Work& work);

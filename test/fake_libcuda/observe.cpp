@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "call_log.hpp"
+#include "compute/compute.hpp"
 #include "counts.hpp"
 #include "driver.hpp"
 #include "nodes.hpp"
@@ -107,6 +108,10 @@ Observed::Observed(int symbol, const uint64_t* words, const Passed* passed, int 
       status_ = failure.status;
       proceeds_ = false;
     }
+  }
+  if (const Status bad = sticky_error()) {
+    status_ = bad;
+    proceeds_ = false;
   }
 }
 

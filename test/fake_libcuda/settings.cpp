@@ -139,6 +139,7 @@ Settings* read() {
     result->devices = static_cast<int>(number("FAKE_CUDA_DEVICES", value));
   }
   if (const char* value = value_of("FAKE_CUDA_NEST")) result->nest = strcmp(value, "0") != 0;
+  if (const char* value = value_of("FAKE_CUDA_COMPUTE")) result->compute = strcmp(value, "0") != 0;
   if (const char* value = value_of("FAKE_CUDA_NAME_OFFSET")) {
     const bool nowhere = strcmp(value, "none") == 0;
     const uint64_t offset = nowhere ? 8 : number("FAKE_CUDA_NAME_OFFSET", value);

@@ -45,6 +45,7 @@ struct Settings {
   int devices = 1;                                  // FAKE_CUDA_DEVICES
   int name_offset = 8;                              // FAKE_CUDA_NAME_OFFSET
   bool nest = false;                                // FAKE_CUDA_NEST
+  bool compute = false;                             // FAKE_CUDA_COMPUTE
   bool driver = false;                              // FAKE_CUDA_DRIVER
   std::map<std::string, std::string> driver_paths;  // likewise; empty: the devices themselves
   std::vector<DriverStatus> driver_statuses;        // FAKE_CUDA_DRIVER_STATUS
@@ -54,7 +55,7 @@ struct Settings {
 
   bool need_watching() const {
     return !log_directory.empty() || !counts_directory.empty() || !delays.empty() ||
-           !failures.empty() || !hangs.empty() || driver;
+           !failures.empty() || !hangs.empty() || driver || compute;
   }
 };
 

@@ -18,4 +18,8 @@ uint64_t memory_in_use();
 
 bool is_stream(Handle stream);
 
+// What kernels need of the image that they are from.
+DevicePtr variable_of(Handle function, const char* name);  // 0: it has none
+uint32_t most_shared_of(Handle function);                  // by its attribute
+
 }  // namespace fake

@@ -6,6 +6,7 @@
 
 #include "behaviour.hpp"
 #include "capture.hpp"
+#include "compute/compute.hpp"
 #include "driver.hpp"
 #include "objects.hpp"
 #include "state.hpp"
@@ -64,7 +65,11 @@ Status cuStreamDestroy(Handle stream) {
   return kSuccess;
 }
 
-Status cuStreamSynchronize(Handle stream) { return forbid_in_capture(stream).value_or(kSuccess); }
+Status cuStreamSynchronize(Handle stream) {
+  if (const auto forbidden = forbid_in_capture(stream)) return *forbidden;
+  wait_for_gpu();
+  return kSuccess;
+}
 
 Status cuStreamQuery(Handle stream) { return forbid_in_capture(stream).value_or(kSuccess); }
 
@@ -118,6 +123,11 @@ Status cuEventRecordWithFlags(Handle event, Handle stream, uint32_t flags) {
   const auto found = streams().events.find(event);
   if (found == streams().events.end()) return kInvalidHandle;
   found->second = now_ms();
+  return kSuccess;
+}
+
+Status cuEventSynchronize(Handle) {
+  wait_for_gpu();
   return kSuccess;
 }
 

@@ -21,11 +21,13 @@ enum : Status {
   kNotInitialized = 3,
   kNoDevice = 100,
   kInvalidDevice = 101,
+  kInvalidImage = 200,
   kInvalidContext = 201,
   kContextAlreadyInUse = 216,
   kInvalidHandle = 400,
   kIllegalState = 401,
   kNotFound = 500,
+  kIllegalAddress = 700,
   kHostMemoryAlreadyRegistered = 712,
   kHostMemoryNotRegistered = 713,
   kNotSupported = 801,
@@ -37,6 +39,7 @@ enum : Status {
   kStreamCaptureIsolation = 905,
   kStreamCaptureWrongThread = 908,
   kGraphExecUpdateFailure = 910,
+  kClusterMisconfiguration = 912,
   kUnknown = 999,
 };
 
@@ -47,6 +50,13 @@ struct LaunchConfig {  // CUlaunchConfig
   uint32_t attribute_count;
 };
 static_assert(sizeof(LaunchConfig) == 56);
+
+struct LaunchAttribute {  // CUlaunchAttribute
+  uint32_t id, padding;
+  unsigned char value[64];
+};
+static_assert(sizeof(LaunchAttribute) == 72);
+constexpr uint32_t kClusterDimension = 4;  // an id of them
 
 struct KernelNodeParams {  // CUDA_KERNEL_NODE_PARAMS_v2
   Handle function;

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "behaviour.hpp"
+#include "compute/compute.hpp"
 #include "objects.hpp"
 #include "state.hpp"
 
@@ -15,6 +16,7 @@ struct Physical {
   uint64_t size;
   bool released;  // by the program; it lives on while it is mapped
   int mappings;
+  int memory;  // if the GPU computes
 };
 
 struct Mapping {
@@ -38,6 +40,7 @@ bool aligned(uint64_t size) { return size != 0 && size % kGranularity == 0; }
 void free_if_unused(std::map<Handle, Physical>::iterator memory) {
   if (!memory->second.released || memory->second.mappings > 0) return;
   give_memory(memory->second.size);
+  if (computes()) destroy_physical(memory->second.memory);
   vmm().physical.erase(memory);
 }
 
@@ -63,11 +66,18 @@ Status cuMemGetAllocationGranularity(uint64_t* granularity, void* properties, ui
   return kSuccess;
 }
 
-Status cuMemAddressReserve(DevicePtr* pointer, uint64_t size, uint64_t, DevicePtr, uint64_t flags) {
+Status cuMemAddressReserve(DevicePtr* pointer, uint64_t size, uint64_t, DevicePtr wanted,
+                           uint64_t flags) {
   if (!pointer || !aligned(size) || flags != 0) return kInvalidValue;
   const std::lock_guard lock(state_mutex());
-  const DevicePtr start = new_device_range(size + kGranularity);
-  *pointer = (start + kGranularity - 1) / kGranularity * kGranularity;
+  if (computes()) {
+    const auto range = wanted ? hold_wanted(wanted, size) : hold_range(size);
+    if (!range) return kOutOfMemory;
+    *pointer = *range;
+  } else {
+    const DevicePtr start = new_device_range(size + kGranularity);
+    *pointer = (start + kGranularity - 1) / kGranularity * kGranularity;
+  }
   vmm().reserved[*pointer] = size;
   return kSuccess;
 }
@@ -79,6 +89,7 @@ Status cuMemAddressFree(DevicePtr pointer, uint64_t size) {
     return kInvalidValue;
   }
   vmm().reserved.erase(range);
+  if (computes()) let_go(pointer, size);
   return kSuccess;
 }
 
@@ -86,8 +97,13 @@ Status cuMemCreate(Handle* handle, uint64_t size, void* properties, uint64_t fla
   if (!handle || !properties || !aligned(size) || flags != 0) return kInvalidValue;
   const std::lock_guard lock(state_mutex());
   if (!take_memory(size)) return kOutOfMemory;
+  const int memory = computes() ? create_physical(size) : -1;
+  if (computes() && memory < 0) {
+    give_memory(size);
+    return kOutOfMemory;
+  }
   *handle = new_handle();
-  vmm().physical[*handle] = {size, false, 0};
+  vmm().physical[*handle] = {size, false, 0, memory};
   return kSuccess;
 }
 
@@ -107,6 +123,10 @@ Status cuMemMap(DevicePtr pointer, uint64_t size, uint64_t offset, Handle handle
       size != memory->second.size || !is_reserved(pointer, size) || !is_free(pointer, size)) {
     return kInvalidValue;
   }
+  if (computes()) {
+    if (!map_physical(pointer, size, memory->second.memory)) return kOutOfMemory;
+    memory_begins(pointer, size);
+  }
   ++memory->second.mappings;
   vmm().mapped[pointer] = {size, handle};
   return kSuccess;
@@ -117,6 +137,10 @@ Status cuMemUnmap(DevicePtr pointer, uint64_t size) {
   const auto mapping = vmm().mapped.find(pointer);
   if (mapping == vmm().mapped.end() || mapping->second.size != size) return kInvalidValue;
   const auto memory = vmm().physical.find(mapping->second.handle);
+  if (computes()) {
+    unmap_physical(pointer, size);
+    memory_ends(pointer);
+  }
   --memory->second.mappings;
   free_if_unused(memory);
   vmm().mapped.erase(mapping);

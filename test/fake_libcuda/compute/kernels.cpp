@@ -1,0 +1,187 @@
+#include "kernels.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "../objects.hpp"
+#include "../state.hpp"
+
+namespace fake {
+namespace {
+
+constexpr uint32_t kSharedWithoutAsking = 48 << 10;
+
+float* floats(uint64_t at) { return reinterpret_cast<float*>(at); }
+
+bool is_array(uint64_t at, uint64_t count, uint64_t element_size) {
+  const std::lock_guard lock(state_mutex());
+  return is_memory(at, count * element_size);
+}
+
+// (float* out, uint32_t count, float value)
+Status fill(const KernelRun& run) {
+  const auto out = run.parameter<uint64_t>(0);
+  const auto count = run.parameter<uint32_t>(8);
+  if (!is_array(out, count, 4)) return kIllegalAddress;
+  std::fill_n(floats(out), count, run.parameter<float>(12));
+  return kSuccess;
+}
+
+// (const float* a, const float* b, float* out, uint32_t count)
+Status add(const KernelRun& run) {
+  const auto a = run.parameter<uint64_t>(0), b = run.parameter<uint64_t>(8),
+             out = run.parameter<uint64_t>(16);
+  const auto count = run.parameter<uint32_t>(24);
+  if (!is_array(a, count, 4) || !is_array(b, count, 4) || !is_array(out, count, 4))
+    return kIllegalAddress;
+  for (uint32_t i = 0; i < count; ++i) floats(out)[i] = floats(a)[i] + floats(b)[i];
+  return kSuccess;
+}
+
+// (float* a, uint32_t count, float by): its output is its input
+Status scale(const KernelRun& run) {
+  const auto a = run.parameter<uint64_t>(0);
+  const auto count = run.parameter<uint32_t>(8);
+  if (!is_array(a, count, 4)) return kIllegalAddress;
+  for (uint32_t i = 0; i < count; ++i) floats(a)[i] *= run.parameter<float>(12);
+  return kSuccess;
+}
+
+// (float* const* table, uint32_t rows, uint32_t columns, float* out): pointers lie in memory
+Status sum_rows(const KernelRun& run) {
+  const auto table = run.parameter<uint64_t>(0), out = run.parameter<uint64_t>(16);
+  const auto rows = run.parameter<uint32_t>(8), columns = run.parameter<uint32_t>(12);
+  if (!is_array(table, rows, 8) || !is_array(out, columns, 4)) return kIllegalAddress;
+  std::fill_n(floats(out), columns, 0.F);
+  for (uint32_t row = 0; row < rows; ++row) {
+    const uint64_t from = reinterpret_cast<const uint64_t*>(table)[row];
+    if (!is_array(from, columns, 4)) return kIllegalAddress;
+    for (uint32_t i = 0; i < columns; ++i) floats(out)[i] += floats(from)[i];
+  }
+  return kSuccess;
+}
+
+// (struct { char kind; float* out; uint32_t count; } packed): an address that is not aligned
+Status fill_packed(const KernelRun& run) {
+  const auto out = run.parameter<uint64_t>(1);
+  const auto count = run.parameter<uint32_t>(9);
+  if (!is_array(out, count, 4)) return kIllegalAddress;
+  std::fill_n(floats(out), count, static_cast<float>(run.parameter<uint8_t>(0)));
+  return kSuccess;
+}
+
+// (float* a, uint32_t count): by what the variable `factor` holds
+Status scale_by_variable(const KernelRun& run) {
+  const auto a = run.parameter<uint64_t>(0);
+  const auto count = run.parameter<uint32_t>(8);
+  if (!run.variable || !is_array(a, count, 4)) return kIllegalAddress;
+  for (uint32_t i = 0; i < count; ++i) floats(a)[i] *= *floats(run.variable);
+  return kSuccess;
+}
+
+// (uint32_t* out): how often it has run, by the variable `runs`
+Status count_runs(const KernelRun& run) {
+  const auto out = run.parameter<uint64_t>(0);
+  if (!run.variable || !is_array(out, 1, 4)) return kIllegalAddress;
+  *reinterpret_cast<uint32_t*>(out) = ++*reinterpret_cast<uint32_t*>(run.variable);
+  return kSuccess;
+}
+
+// (uint64_t* out, uint32_t count): the time, which is never the same
+Status not_deterministic(const KernelRun& run) {
+  const auto out = run.parameter<uint64_t>(0);
+  const auto count = run.parameter<uint32_t>(8);
+  if (!is_array(out, count, 8)) return kIllegalAddress;
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  std::fill_n(
+      reinterpret_cast<uint64_t*>(out), count,
+      static_cast<uint64_t>(time.tv_sec) * 1000000000 + static_cast<uint64_t>(time.tv_nsec));
+  return kSuccess;
+}
+
+Status fault(const KernelRun&) { return kIllegalAddress; }
+
+Status hang(const KernelRun&) {
+  gpu_hangs();
+  return kSuccess;
+}
+
+const Kernel kKernels[] = {
+    {"fill", {{0, 8}, {8, 4}, {12, 4}}, fill},
+    {"fill_in_cluster", {{0, 8}, {8, 4}, {12, 4}}, fill, nullptr, true},
+    {"add", {{0, 8}, {8, 8}, {16, 8}, {24, 4}}, add},
+    {"scale", {{0, 8}, {8, 4}, {12, 4}}, scale},
+    {"sum_rows", {{0, 8}, {8, 4}, {12, 4}, {16, 8}}, sum_rows},
+    {"fill_packed", {{0, 13}}, fill_packed},
+    {"scale_by_variable", {{0, 8}, {8, 4}}, scale_by_variable, "factor"},
+    {"count_runs", {{0, 8}}, count_runs, "runs"},
+    {"not_deterministic", {{0, 8}, {8, 4}}, not_deterministic},
+    {"fault", {}, fault},
+    {"hang", {}, hang},
+};
+
+uint32_t size_of(const Kernel& kernel) {
+  return kernel.parameters.empty()
+             ? 0u
+             : kernel.parameters.back().offset + kernel.parameters.back().size;
+}
+
+// As kernelParams, or in one buffer, whose size and place are in a list that ends with null.
+bool read_parameters(const Launch& launch, const Kernel& kernel, std::vector<unsigned char>& into) {
+  into.resize(size_of(kernel));
+  if (into.empty()) return true;
+  if (launch.parameters) {
+    for (size_t i = 0; i < kernel.parameters.size(); ++i)
+      memcpy(into.data() + kernel.parameters[i].offset, launch.parameters[i],
+             kernel.parameters[i].size);
+    return true;
+  }
+  constexpr uint64_t kBuffer = 1, kSize = 2;  // CU_LAUNCH_PARAM_BUFFER_POINTER, …_SIZE
+  const void* buffer = nullptr;
+  uint64_t size = 0;
+  for (void* const* at = launch.extra; at && *at; at += 2) {
+    if (reinterpret_cast<uint64_t>(*at) == kBuffer) buffer = at[1];
+    if (reinterpret_cast<uint64_t>(*at) == kSize) size = *static_cast<const uint64_t*>(at[1]);
+  }
+  if (!buffer || size < into.size()) return false;
+  memcpy(into.data(), buffer, into.size());
+  return true;
+}
+
+}  // namespace
+
+const Kernel* find_kernel(const char* name) {
+  const auto* found =
+      std::find_if(std::begin(kKernels), std::end(kKernels),
+                   [&](const Kernel& kernel) { return !strcmp(kernel.name, name); });
+  return found == std::end(kKernels) ? nullptr : found;
+}
+
+Status check_launch(const Launch& launch) {
+  const char* name = function_name(launch.function);
+  const Kernel* kernel = computes() && name ? find_kernel(name) : nullptr;
+  if (!kernel) return kSuccess;
+  if (launch.shared > std::max(kSharedWithoutAsking, most_shared_of(launch.function)))
+    return kInvalidValue;
+  if (kernel->needs_cluster && !launch.has_cluster) return kClusterMisconfiguration;
+  std::vector<unsigned char> parameters;
+  return read_parameters(launch, *kernel, parameters) ? kSuccess : kInvalidValue;
+}
+
+Action run_action(const Launch& launch) {
+  const char* name = function_name(launch.function);
+  const Kernel* kernel = computes() && name ? find_kernel(name) : nullptr;
+  std::vector<unsigned char> parameters;
+  if (!kernel || !read_parameters(launch, *kernel, parameters)) return {};
+  const DevicePtr variable = kernel->variable ? variable_of(launch.function, kernel->variable) : 0;
+  return [kernel, variable, parameters = std::move(parameters),
+          grid = std::vector(launch.grid, launch.grid + 3),
+          block = std::vector(launch.block, launch.block + 3)] {
+    return kernel->run({parameters.data(), grid.data(), block.data(), variable});
+  };
+}
+
+}  // namespace fake
