@@ -113,10 +113,10 @@ void ProbeSet::choose_programs(const Features& features, const Options& options)
                         programs.call_launch_session}
           : std::vector{programs.call_entry, programs.call_rich_entry, programs.call_launch_entry,
                         programs.call_return, programs.call_out_return};
-  std::vector<bpf_program*> of_tallies;  // they read no memory
-  if (options.most_tallies && way_ == Way::session) of_tallies = {programs.tally_session};
-  if (options.most_tallies && way_ != Way::session)
-    of_tallies = {programs.tally_entry, programs.tally_return};
+  auto of_tallies = way_ == Way::session  // they read no memory
+                        ? std::vector{programs.tally_session}
+                        : std::vector{programs.tally_entry, programs.tally_return};
+  if (!options.most_tallies) of_tallies.clear();
   for (bpf_program* program : of_calls)
     if (features.has(feature::SLEEPABLE))
       bpf_program__set_flags(program, bpf_program__flags(program) | BPF_F_SLEEPABLE);
