@@ -219,7 +219,7 @@ class Live(insiders.InsideTest):
     def test_ebpf_comes_and_goes(self):
         """In the middle of a storm, several times: the program lives, and no call is missing inside."""
         self.needs_root()
-        tracer = self.start_inside(f"{WORKLOADS}/fake_storm", "--library", LIBRARY, "--rate", "20000", "--count", "200000", "--threads", "2",
+        tracer = self.start_inside(f"{WORKLOADS}/fake_storm", "--library", LIBRARY, "--rate", "20000", "--seconds", "100000", "--threads", "2",
                                    env=self.unlogged())
         pid = self.pid_of_program()
         seen = 0
