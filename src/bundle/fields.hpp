@@ -84,9 +84,6 @@ class Writing {
 
 class Reading {
  public:
-  // Where something is wrong, and what: "images[3].hash is not a text". Empty: nothing is.
-  const std::string& fault() const { return fault_; }
-
   template <typename T>
   void operator()(const char* key, T& member) {
     if (!fault_.empty()) return;
@@ -100,7 +97,8 @@ class Reading {
     }
   }
 
-  // `thing` of all of it, which is called `name`.
+  // Fills in `thing`. Returns what is wrong, and where: "manifest.images[3].hash is not a text",
+  // with `name` for the whole; empty: nothing is.
   template <typename T>
   static std::string read(const Json& json, std::string name, T& thing) {
     Reading fields(std::move(name));

@@ -131,7 +131,7 @@ std::string fault_of(const std::optional<Thing>& thing, const Manifest& manifest
   return thing ? fault_of(*thing, manifest) : std::string();
 }
 
-// Of what an operation, or a node, does.
+// Operations and graph nodes do the same kinds of work.
 template <typename Does>
 std::string fault_of_work(const Does& does, const Manifest& manifest) {
   std::string fault = fault_of(does.launch, manifest);

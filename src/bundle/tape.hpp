@@ -69,8 +69,8 @@ struct Operation {
   std::uint32_t stream = 0;  // of the manifest's
   std::uint32_t device = 0;
   std::optional<Launch> launch;
-  std::optional<std::uint32_t>
-      graph;  // whose nodes come with its first launch, and when they change
+  // Its nodes come with its first launch, and when they change.
+  std::optional<std::uint32_t> graph;
   std::vector<GraphNode> nodes;
   std::optional<Copy> copy;
   std::optional<Set> set;

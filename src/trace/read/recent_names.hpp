@@ -41,7 +41,7 @@ class RecentNames {
   static constexpr std::size_t WAYS = 4, SETS = 512;
   using Set = std::array<std::atomic<std::uint64_t>, WAYS>;  // the tag, then the name's number
 
-  // Of a few of its bytes: names often begin, or end, alike, and kernels' names in the middle, too.
+  // Takes the beginning, the middle and the end, since many names differ in only one of them.
   static std::uint64_t hash_of_some(std::string_view raw) {
     std::uint64_t first = 0, middle = 0, last = 0;
     std::memcpy(&first, raw.data(), sizeof(first));
