@@ -26,10 +26,10 @@ expect() { # WHAT EXPECTED
 }
 commit 2026-01-01T10:00:00Z old
 ! scripts/changed-files 2>"$work/said" || exit 1
-grep -q 'not a day long' "$work/said"
-commit 2026-01-03T10:00:00Z yesterday
+grep -q 'not four hours long' "$work/said"
+commit 2026-01-04T05:30:00Z earlier
 commit 2026-01-04T09:00:00Z today
-expect "$(changed)" "today yesterday "
+expect "$(changed)" "earlier today "
 expect "$(changed --since HEAD~1)" "today "
 git update-ref refs/remotes/origin/main HEAD~1
 expect "$(changed)" "today "
@@ -37,7 +37,7 @@ echo uncommitted >>old
 echo new >new
 expect "$(changed)" "new old today "
 git update-ref refs/remotes/origin/main HEAD # as in a clone: its own commits are not known from it
-expect "$(changed)" "new old today yesterday "
+expect "$(changed)" "earlier new old today "
 ! scripts/changed-files --since nowhere 2>/dev/null || exit 1
 
 # --- the tests that a change needs
