@@ -17,6 +17,8 @@ void describe(auto& fields, Is<Variable> auto& variable) {
   fields("name", variable.name);
   fields("address", variable.address);
   fields("size", variable.size);
+  fields("before", variable.before);
+  fields("after", variable.after);
 }
 
 void describe(auto& fields, Is<Module> auto& module) {
@@ -59,7 +61,13 @@ void describe(auto& fields, Is<Device> auto& device) {
   fields("memory", device.memory);
 }
 
+void describe(auto& fields, Is<Limit> auto& limit) {
+  fields("limit", limit.limit);
+  fields("value", limit.value);
+}
+
 void describe(auto& fields, Is<Stream> auto& stream) {
+  fields("device", stream.device);
   fields("priority", stream.priority);
   fields("non_blocking", stream.non_blocking);
 }
@@ -89,6 +97,7 @@ void describe(auto& fields, Is<Manifest> auto& manifest) {
   fields("iteration", manifest.iteration);
   fields("contents", manifest.contents);
   fields("devices", manifest.devices);
+  fields("limits", manifest.limits);
   fields("streams", manifest.streams);
   fields("events", manifest.events);
   fields("graphs", manifest.graphs);
@@ -142,8 +151,13 @@ std::string check_code(const Manifest& manifest) {
     return is_hash(image.hash) ? "" : ".hash is no SHA-256";
   });
   if (!fault.empty()) return fault;
-  fault = check_each("modules", manifest.modules, [&](const Module& module) {
-    return module.image < manifest.images.size() ? "" : ".image is none of the images";
+  fault = check_each("modules", manifest.modules, [&](const Module& module) -> std::string {
+    if (module.image >= manifest.images.size()) return ".image is none of the images";
+    for (const Variable& variable : module.variables)
+      for (const auto& content : {variable.before, variable.after})
+        if (content && (!is_in(*content, manifest) || content->size != variable.size))
+          return ".variables are not in the file";
+    return {};
   });
   if (!fault.empty()) return fault;
   return check_each("kernels", manifest.kernels, [&](const Kernel& kernel) -> std::string {
@@ -168,6 +182,8 @@ std::string check_memory(const Manifest& manifest) {
 std::string check(const Manifest& manifest) {
   if (manifest.devices.empty()) return "manifest.devices is empty";
   if (manifest.streams.empty()) return "manifest.streams is empty";
+  for (const Stream& stream : manifest.streams)
+    if (stream.device >= manifest.devices.size()) return "manifest.streams have no such device";
   if (manifest.data_size > MAX_ADDRESS) return "manifest.data_size is out of range";
   std::string fault = check_code(manifest);
   return fault.empty() ? check_memory(manifest) : fault;
@@ -176,6 +192,10 @@ std::string check(const Manifest& manifest) {
 Error not_one(const std::string& why) { return {"it is not a capture folder: " + why, {}}; }
 
 }  // namespace
+
+bool is_in(const Extent& extent, const Manifest& manifest) {
+  return extent.offset <= manifest.data_size && extent.size <= manifest.data_size - extent.offset;
+}
 
 std::string manifest_text(const Manifest& manifest) {
   constexpr int INDENT = 1;

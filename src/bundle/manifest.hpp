@@ -54,10 +54,12 @@ struct JitOption {
   bool operator==(const JitOption&) const = default;
 };
 
-struct Variable {  // __device__ or __constant__
+// __device__ or __constant__: it lies in no block, and elsewhere in each process.
+struct Variable {
   std::string name;
-  Address address;
+  Address address;  // in the program
   std::uint64_t size = 0;
+  std::optional<Extent> before, after;  // what it held; after the iteration: only if that differs
   bool operator==(const Variable&) const = default;
 };
 
@@ -90,9 +92,9 @@ struct Kernel {
   bool operator==(const Kernel&) const = default;
 };
 
-enum class BlockKind : std::uint8_t { device, managed, pinned, mapped, variable };
-inline constexpr std::array<std::string_view, 5> BLOCK_KINDS = {"device", "managed", "pinned",
-                                                                "mapped", "variable"};
+enum class BlockKind : std::uint8_t { device, managed, pinned, mapped };
+inline constexpr std::array<std::string_view, 4> BLOCK_KINDS = {"device", "managed", "pinned",
+                                                                "mapped"};
 constexpr const auto& names_of(BlockKind) { return BLOCK_KINDS; }
 
 struct Block {  // live memory of the program
@@ -125,7 +127,14 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
+struct Limit {
+  std::uint32_t limit = 0;  // a CUlimit
+  std::uint64_t value = 0;
+  bool operator==(const Limit&) const = default;
+};
+
 struct Stream {
+  std::uint32_t device = 0;
   std::int32_t priority = 0;
   bool non_blocking = false;  // not ordered with the legacy default stream
   bool operator==(const Stream&) const = default;
@@ -155,6 +164,7 @@ struct Manifest {
   Iteration iteration;
   bool contents = false;  // of memory
   std::vector<Device> devices;
+  std::vector<Limit> limits;    // of the contexts: stack, heap, printf
   std::vector<Stream> streams;  // the first is the legacy default stream
   std::uint32_t events = 0, graphs = 0;
   std::vector<Image> images;
@@ -169,6 +179,9 @@ struct Manifest {
   std::vector<Refused> refused;
   bool operator==(const Manifest&) const = default;
 };
+
+// The file `data` has it.
+bool is_in(const Extent& extent, const Manifest& manifest);
 
 std::string manifest_text(const Manifest& manifest);
 // An error says what is wrong with it. What is returned is consistent: what refers to something

@@ -66,10 +66,6 @@ namespace {
 
 constexpr std::uint64_t ATTRIBUTE_SIZE = 72, MAX_ATTRIBUTES = 64;  // CUlaunchAttribute
 
-bool is_in(const Extent& extent, const Manifest& manifest) {
-  return extent.offset <= manifest.data_size && extent.size <= manifest.data_size - extent.offset;
-}
-
 // Bytes of all rows; nothing: more than there can be.
 std::optional<std::uint64_t> size_of(const Rows& rows) {
   std::uint64_t plane = 0, size = 0;
@@ -142,7 +138,8 @@ std::string fault_of_work(const Does& does, const Manifest& manifest) {
 // Whether it has what its action needs, and nothing else.
 bool is_complete(const Operation& operation) {
   auto has = [&](Action action, bool present) { return present == (operation.action == action); };
-  bool is_event = operation.action == Action::record || operation.action == Action::wait;
+  bool is_event = operation.action == Action::record || operation.action == Action::wait ||
+                  operation.action == Action::await;
   bool is_memory = operation.action == Action::alloc || operation.action == Action::free;
   return has(Action::launch, operation.launch.has_value()) &&
          has(Action::graph, operation.graph.has_value()) &&

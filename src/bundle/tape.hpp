@@ -13,9 +13,21 @@
 
 namespace cudabpf::bundle {
 
-enum class Action : std::uint8_t { launch, graph, copy, set, record, wait, alloc, free };
-inline constexpr std::array<std::string_view, 8> ACTIONS = {"launch", "graph", "copy",  "set",
-                                                            "record", "wait",  "alloc", "free"};
+enum class Action : std::uint8_t {
+  launch,
+  graph,
+  copy,
+  set,
+  record,
+  wait,   // the stream, for an event
+  await,  // the program, for an event
+  sync,   // the program, for the stream
+  drain,  // the program, for everything
+  alloc,
+  free,
+};
+inline constexpr std::array<std::string_view, 11> ACTIONS = {
+    "launch", "graph", "copy", "set", "record", "wait", "await", "sync", "drain", "alloc", "free"};
 constexpr const auto& names_of(Action) { return ACTIONS; }
 
 using Dim = std::array<std::uint32_t, 3>;

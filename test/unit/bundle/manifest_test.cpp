@@ -76,6 +76,12 @@ TEST_CASE("What refers to nothing is refused") {
         NOT_ONE + ".images[1].hash is no SHA-256");
   CHECK(manifest_fault_after([](Manifest& m) { m.modules[1].image = 2; }) ==
         NOT_ONE + ".modules[1].image is none of the images");
+  CHECK(manifest_fault_after([](Manifest& m) { m.modules[0].variables[0].before->offset = 997; }) ==
+        NOT_ONE + ".modules[0].variables are not in the file");
+  CHECK(manifest_fault_after([](Manifest& m) { m.modules[0].variables[0].size = 8; }) ==
+        NOT_ONE + ".modules[0].variables are not in the file");
+  CHECK(manifest_fault_after([](Manifest& m) { m.streams[1].device = 1; }) ==
+        NOT_ONE + ".streams have no such device");
   CHECK(manifest_fault_after([](Manifest& m) { m.kernels[0].module = 9; }) ==
         NOT_ONE + ".kernels[0].module is none of the modules");
   CHECK(manifest_fault_after([](Manifest& m) { m.kernels[0].parameters[1].offset = 1 << 20; }) ==
