@@ -103,6 +103,15 @@ class LiveMemory {
   void each(Visit&& visit) const {
     blocks_.each([&](const BlockTable::Held& held) { visit(block_of(held)); });
   }
+  // Where VMM memory of a process is mapped now: the address, and the block. The same block may be
+  // mapped at several addresses.
+  template <typename Visit>
+  void each_mapping(std::uint64_t process, Visit&& visit) const {
+    auto of = processes_.find(process);
+    if (of == processes_.end()) return;
+    for (const auto& [address, place] : of->second.mappings)
+      visit(address, block_of(blocks_[place]));
+  }
   const LeftOut& left_out() const { return left_out_; }
 
  private:
