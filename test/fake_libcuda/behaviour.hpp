@@ -101,6 +101,8 @@ Status cuKernelGetLibrary(Handle* library, Handle kernel);
 Status cuFuncGetModule(Handle* module, Handle function);
 Status cuFuncGetName(void* name, Handle function);
 Status cuKernelGetName(void* name, Handle kernel);
+Status cuFuncGetAttribute(int32_t* value, uint32_t attribute, Handle function);
+Status cuKernelGetAttribute(int32_t* value, uint32_t attribute, Handle kernel, int32_t device);
 Status cuFuncGetParamInfo(Handle function, uint64_t index, uint64_t* offset, uint64_t* size);
 Status cuKernelGetParamInfo(Handle kernel, uint64_t index, uint64_t* offset, uint64_t* size);
 Status cuFuncSetAttribute(Handle function, uint32_t attribute, int32_t value);

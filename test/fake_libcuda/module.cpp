@@ -138,9 +138,16 @@ Handle kernel_of(Handle function) {
   return kernel == images().kernel_of_function.end() ? function : kernel->second;
 }
 
+// Like driver 580, a GPU that computes knows a kernel of a library not as a function, nor a
+// function as a kernel.
+bool is_of_kind(Handle function, bool kernel) {
+  return !computes() || (image_of(images().libraries, function) != nullptr) == kernel;
+}
+
 Status give_image(const std::map<Handle, Image>& in, Handle* image, Handle function) {
   if (!image) return kInvalidValue;
   const std::lock_guard lock(state_mutex());
+  if (!is_of_kind(function, &in == &images().libraries)) return kInvalidHandle;
   const Handle found = image_of(in, function);
   *image = found ? found : new_handle();
   return kSuccess;
@@ -164,11 +171,12 @@ Status get_variable(const std::map<Handle, Image>& from, DevicePtr* pointer, uin
   return kSuccess;
 }
 
-Status give_parameter(Handle function, uint64_t index, uint64_t* offset, uint64_t* size) {
+Status give_parameter(Handle function, bool is_kernel, uint64_t index, uint64_t* offset,
+                      uint64_t* size) {
   if (!offset) return kInvalidValue;
   const std::lock_guard lock(state_mutex());
   const char* name = function_name(function);
-  if (!name) return kInvalidHandle;
+  if (!name || !is_of_kind(function, is_kernel)) return kInvalidHandle;
   const Kernel* kernel = computes() ? find_kernel(name) : nullptr;
   Parameter parameter = {static_cast<uint16_t>(index * 8), 8};
   if (kernel) {
@@ -188,11 +196,25 @@ Status set_attribute(Handle function, uint32_t attribute, int32_t value) {
   return kSuccess;
 }
 
-Status give_name(void* name, Handle function) {
+Status get_attribute(int32_t* value, uint32_t attribute, Handle function, bool is_kernel) {
+  constexpr uint32_t kMostShared = 8, kCarveout = 9, kCount = 16;
+  constexpr int32_t kWithoutAsking = 48 << 10;
+  if (!value || attribute >= kCount) return kInvalidValue;
+  const std::lock_guard lock(state_mutex());
+  if (!function_name(function) || !is_of_kind(function, is_kernel)) return kInvalidHandle;
+  const auto most = images().most_shared.find(function);
+  const bool is_set = most != images().most_shared.end();
+  *value = attribute == kMostShared ? (is_set ? static_cast<int32_t>(most->second) : kWithoutAsking)
+           : attribute == kCarveout ? -1
+                                    : 0;
+  return kSuccess;
+}
+
+Status give_name(void* name, Handle function, bool is_kernel) {
   if (!name) return kInvalidValue;
   const std::lock_guard lock(state_mutex());
   const char* text = function_name(function);
-  if (!text) return kInvalidHandle;
+  if (!text || !is_of_kind(function, is_kernel)) return kInvalidHandle;
   *static_cast<const char**>(name) = text;
   return kSuccess;
 }
@@ -285,10 +307,10 @@ Status cuFuncGetModule(Handle* module, Handle function) {
 }
 
 Status cuFuncGetParamInfo(Handle function, uint64_t index, uint64_t* offset, uint64_t* size) {
-  return give_parameter(function, index, offset, size);
+  return give_parameter(function, false, index, offset, size);
 }
 Status cuKernelGetParamInfo(Handle kernel, uint64_t index, uint64_t* offset, uint64_t* size) {
-  return give_parameter(kernel, index, offset, size);
+  return give_parameter(kernel, true, index, offset, size);
 }
 
 Status cuFuncSetAttribute(Handle function, uint32_t attribute, int32_t value) {
@@ -305,7 +327,13 @@ Status cuLibraryGetGlobal(DevicePtr* pointer, uint64_t* size, Handle library, co
   return get_variable(images().libraries, pointer, size, library, name);
 }
 
-Status cuFuncGetName(void* name, Handle function) { return give_name(name, function); }
-Status cuKernelGetName(void* name, Handle kernel) { return give_name(name, kernel); }
+Status cuFuncGetName(void* name, Handle function) { return give_name(name, function, false); }
+Status cuKernelGetName(void* name, Handle kernel) { return give_name(name, kernel, true); }
+Status cuFuncGetAttribute(int32_t* value, uint32_t attribute, Handle function) {
+  return get_attribute(value, attribute, function, false);
+}
+Status cuKernelGetAttribute(int32_t* value, uint32_t attribute, Handle kernel, int32_t) {
+  return get_attribute(value, attribute, kernel, true);
+}
 
 }  // namespace fake
