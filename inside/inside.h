@@ -31,6 +31,7 @@ struct ci_entry {
   bool launch;
   bool looks; /* a library that has just been loaded calls this early */
   __u8 above; /* how many words above the return address its arguments may need */
+  struct ci_taped taped;
 };
 
 /* What ci_call keeps of a call on the stack; call.S knows the offsets. */
@@ -68,9 +69,10 @@ struct ci_process {
   __u32 pid;
   __u32 generation; /* threads that have kept something from a parent process have an earlier one */
   struct ci_shared* shared;
-  __u64 ring_size;   /* in the shared memory */
-  __u32 names_epoch; /* counts the calls after which handles may be reused */
-  __u32 rings;       /* this many, from the first, can be accessed */
+  struct ci_tape* tape; /* null: no iteration is to be captured */
+  __u64 ring_size;      /* in the shared memory */
+  __u32 names_epoch;    /* counts the calls after which handles may be reused */
+  __u32 rings;          /* this many, from the first, can be accessed */
   /* How often cudabpf had read at the last look, and when that number last changed. */
   __u32 reads;
   __u64 reads_at;
@@ -111,6 +113,9 @@ struct ci_thread {
   __u32 tid;
   __u64 stack_from, stack_to; /* this part of the stack is known to be mapped */
   bool busy;                  /* a record is being made: a call by a signal's handler is lost now */
+  bool calls_itself;          /* what the library calls is not the program's: taping.h */
+  __u32 depth;                /* calls that it is in, one within the other, where they are taped */
+  __u64 kept;                 /* where what its outermost call was given is kept; 0: nowhere */
 };
 extern HIDDEN _Thread_local struct ci_thread ci_thread __attribute__((tls_model("initial-exec")));
 

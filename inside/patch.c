@@ -119,7 +119,8 @@ static bool fill_block(__u8* block, struct ci_entry* entry, const struct ci_site
                              .plan = site->plan,
                              .launch = site->launch != 0,
                              .looks = site->looks != 0,
-                             .above = (__u8)site->above};
+                             .above = (__u8)site->above,
+                             .taped = site->taped};
   __builtin_memcpy(entry->reads, site->reads, sizeof(entry->reads));
   return fits32(block - (code + site->kept + CI_JUMP));
 }

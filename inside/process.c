@@ -17,7 +17,7 @@
 #include <sys/time.h>
 #include <sys/un.h>
 
-#include "inside.h"
+#include "taping.h"
 
 OLD_VERSION(dlopen);
 OLD_VERSION(dlsym);
@@ -53,12 +53,12 @@ static void unlock(void) { __atomic_store_n(&ci_process->lock, 0, __ATOMIC_RELEA
 
 /* ----- the exchange with cudabpf */
 
-static long connect_to_listener(void) {
+long ci_connect(unsigned patience_s) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   for (size_t i = 0; i < sizeof(listener); i++) address.sun_path[i] = listener[i];
   long fd = ci_system(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, 0, 0, 0);
   if (fd < 0) return fd;
-  struct timeval patience = {.tv_sec = PATIENCE_S};
+  struct timeval patience = {.tv_sec = patience_s};
   ci_system(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVTIMEO, (long)&patience, sizeof(patience), 0);
   ci_system(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, (long)&patience, sizeof(patience), 0);
   if (ci_system(SYS_connect, fd, (long)&address, sizeof(address), 0, 0, 0) == 0) return fd;
@@ -84,7 +84,9 @@ static bool send_message(long fd, const void* data, size_t size, long file) {
   return ci_system(SYS_sendmsg, fd, (long)&message, MSG_NOSIGNAL, 0, 0, 0) == (long)size;
 }
 
-#define MAX_FDS 2
+bool ci_send(long fd, const void* data, size_t size) { return send_message(fd, data, size, -1); }
+
+#define MAX_FDS 3
 
 /* How many descriptors came with the answer; -1: no answer came. */
 static int receive_answer(long fd, struct ci_answer* answer, int fds[MAX_FDS]) {
@@ -189,6 +191,8 @@ static void ask(long fd, enum ci_reason reason, const struct ci_library* library
     if (shared) enter_shared(shared, answer.memory_size);
     if (shared) times_of = answer.gpu;
   }
+  if (ci_process->shared && answer.tape_size && next < count && !ci_process->tape && library)
+    ci_begin_taping(fds[next++], answer.tape_size, library->path);
   struct wanted wanted = {NULL, 0};
   if (ci_process->shared && answer.sites && next < count)
     wanted = map_sites(fds[next], answer.sites);
@@ -211,7 +215,7 @@ static void meet(enum ci_reason reason, const struct ci_library* library) {
     if (file < 0) return;
   }
   __u64 signals = ci_block_signals();
-  long fd = connect_to_listener();
+  long fd = ci_connect(PATIENCE_S);
   if (fd >= 0) {
     ask(fd, reason, library, file);
     ci_system(SYS_close, fd, 0, 0, 0, 0, 0);
@@ -326,7 +330,7 @@ __attribute__((destructor)) static void leave(void) {
   if (!starter || starter != own(SYS_getpid) || !ci_process->shared || !ci_takes_reader_along())
     return;
   __u64 signals = ci_block_signals();
-  long fd = connect_to_listener();
+  long fd = ci_connect(PATIENCE_S);
   struct ci_hello hello = {.version = CI_VERSION,
                            .reason = CI_LEAVING,
                            .pid = starter,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* A call's two records, made as bpf/call.h makes them in the kernel. */
 #include "recording.h"
+#include "taping.h"
 
 static __u64 names_sent[CB_NAME_SLOTS];
 
@@ -90,6 +91,8 @@ static struct extra read_rows(const struct ci_frame* frame, __u64* words, unsign
 bool ci_enter(struct ci_frame* frame) {
   const struct ci_entry* entry = frame->entry;
   struct cb_plan plan = entry->plan;
+  bool taped = unlikely(ci_tape() != NULL);
+  if (taped && ci_calls_itself()) return false;
   if (unlikely(entry->looks)) ci_look_for_libraries();
   struct ci_thread* thread = ci_recording_thread(CI_ALL, CB_DROPPED_ENTRY);
   /* Threads whose calls are recorded must take handles for new, too. */
@@ -98,17 +101,24 @@ bool ci_enter(struct ci_frame* frame) {
   if (!thread) return false;
   /* What is on the stack is arguments, or nothing: where the memory ends, they end. */
   frame->above = ci_words_at(frame->sp + 8, entry->above, frame->sp);
+  __u64 payload = taped ? ci_tape_enter(frame) : 0;
   if (entry->launch && plan.handle_arg < CB_MAX_ARGS)
     send_name(thread, argument(frame, plan.handle_arg), frame->sp);
   if (plan.returns) keep_returned(frame);
 
   __u32 most = sizeof(struct cb_head) + CB_ENTRY_WORDS * 8;
   if (entry->reads[0].kind != CB_READ_NOTHING) most += CB_LONG_STRING;
+  if (payload) most += (__u32)sizeof(payload);
   struct cb_head* head = ci_reserve(thread, most, CB_DROPPED_ENTRY);
   if (!head) return !plan.entry_only;
   __u64* args = (__u64*)(head + 1);
   for (unsigned i = 0; i < plan.nargs; i++) args[i] = argument(frame, i);
   struct extra extra = read_rows(frame, args, plan.nargs);
+  if (unlikely(payload)) {
+    extra.flags |= CB_PAYLOAD;
+    __builtin_memcpy((__u8*)(args + plan.nargs) + extra.struct_size + extra.string_size, &payload,
+                     sizeof(payload));
+  }
   ci_fill_head(head, thread, CB_ENTRY, ci_now());
   head->sp = (__u32)frame->sp;
   head->function = plan.function;
@@ -116,7 +126,8 @@ bool ci_enter(struct ci_frame* frame) {
   head->nargs = plan.nargs;
   head->struct_size = (__u8)extra.struct_size;
   head->string_size = (__u16)extra.string_size;
-  ci_commit(thread, (__u32)sizeof(*head) + plan.nargs * 8u + extra.struct_size + extra.string_size);
+  ci_commit(thread, (__u32)sizeof(*head) + plan.nargs * 8u + extra.struct_size + extra.string_size +
+                        (payload ? 8u : 0u));
   return !plan.entry_only;
 }
 
@@ -141,6 +152,7 @@ static __u32 read_returned(const struct ci_frame* frame, __u64* words, __u8* fla
 
 void ci_leave(struct ci_frame* frame) {
   struct cb_plan plan = frame->entry->plan;
+  if (unlikely(ci_tape() != NULL)) ci_tape_leave(frame);
   struct ci_thread* thread = ci_recording_thread(CI_RETURNS, CB_DROPPED_RETURN);
   if (!thread) return;
   __u64 ended = ci_now(); /* reading what the call wrote takes time, too */

@@ -46,6 +46,8 @@ enum cb_flag {
   CB_RETURN_UNSEEN =
       32, /* an entry without a return record: watching the return would kill the program */
   CB_STATUS_UNSEEN = 64, /* an exit whose status is not known */
+  CB_PAYLOAD = 128, /* an entry: behind the structs, a word says where more of it is kept, in the
+                       memory of a capture */
 };
 
 /* Every record begins with this. */

@@ -133,6 +133,7 @@ struct Call {
   std::span<const std::uint64_t> outs;   // what the out-pointers hold, in argument order
   std::string_view text;                 // the string argument, if there is one
   bool has_text = false;
+  std::uint64_t payload = 0;  // where its process keeps more of it, for a capture; 0: nowhere
   Details details;
   const KernelName* kernel = nullptr;   // the launched kernel; null if unknown
   const GraphContent* graph = nullptr;  // what the launched graph holds

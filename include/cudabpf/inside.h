@@ -11,12 +11,13 @@
 #define CUDABPF_INSIDE_H
 
 #include "cudabpf/abi.h"
+#include "cudabpf/taping.h"
 
 #ifdef __cplusplus
 namespace cudabpf::abi {
 #endif
 
-#define CI_VERSION 7
+#define CI_VERSION 8
 
 /* In the traced program's environment. */
 #define CI_INJECTION "CUDA_INJECTION64_PATH" /* the library that libcuda loads in cuInit */
@@ -39,6 +40,7 @@ enum ci_reason {
   CI_FORKED = 2,  /* a child has its parent's jumps, but no room yet */
   CI_LEAVING = 3, /* the process ends, and may take with it the cudabpf that it has started */
   CI_GIVEN_UP = 4,
+  CI_STOPPED = 5, /* a thread stands at a launch, and waits for orders: taping.h */
 };
 
 struct ci_hello {
@@ -65,8 +67,9 @@ struct ci_answer {
   __u32 gpu;         /* enum cb_gpu_times_of; 0: what GPUs do is not recorded */
   __u64 memory_size; /* of the shared memory that comes with this; gives its rings' size; 0: none
                         comes */
-  /* Descriptors, in this order: the shared memory, if memory_size; the sites (struct ci_site[]), if
-   * any. */
+  __u64 tape_size;   /* of the memory for a capture (struct ci_tape); 0: none comes */
+  /* Descriptors, in this order: the shared memory, if memory_size; the capture's, if tape_size; the
+   * sites (struct ci_site[]), if any. */
 };
 
 /* What became of a site. */
@@ -106,6 +109,7 @@ struct ci_site {
   __u8 fix_at[CI_MAX_FIXED];
   __s32 pushed; /* by how much the first instruction lowers the stack pointer */
   __u32 above;  /* how many words above the return address are handed on: at least CI_USUAL_ABOVE */
+  struct ci_taped taped;
   __u8 code[CI_MAX_CODE]; /* the bytes from the function's entry on; `moved` of them are valid */
   __u8 copy[CI_MAX_CODE]; /* `copied` of them are valid */
 };
@@ -115,8 +119,8 @@ struct ci_site {
 
 CB_STATIC_ASSERT(sizeof(struct ci_hello) == 24, "ci_hello");
 CB_STATIC_ASSERT(sizeof(struct ci_given_up) == 24, "ci_given_up");
-CB_STATIC_ASSERT(sizeof(struct ci_answer) == 24, "ci_answer");
-CB_STATIC_ASSERT(sizeof(struct ci_site) == 168, "ci_site");
+CB_STATIC_ASSERT(sizeof(struct ci_answer) == 32, "ci_answer");
+CB_STATIC_ASSERT(sizeof(struct ci_site) == 176, "ci_site");
 
 /* ----- the shared memory: a sealed memfd for each process, mapped by both.
  *   struct ci_shared; struct ci_ring[CI_RINGS]; struct ci_driver at CI_DRIVER_AT; struct

@@ -18,6 +18,7 @@ struct Record {
   std::span<const std::byte> structure;  // entry; driver, at begin and end
   std::string_view text;                 // entry: the string argument; name: the name
   bool has_text = false;
+  std::uint64_t payload = 0;                 // entry: see CB_PAYLOAD; 0: none
   std::uint64_t handle = 0;                  // name: the kernel's; gpu_name: what stands for it
   const abi::cb_process* process = nullptr;  // start, fork, exec, exit
   const abi::cb_driver* driver = nullptr;

@@ -13,6 +13,7 @@
 #include "cudabpf/function_filter.hpp"
 #include "cudabpf/sink.hpp"
 #include "cudabpf/tally.hpp"
+#include "cudabpf/taped_process.hpp"
 #include "cudabpf/thread_id.hpp"
 #include "util/result.hpp"
 #include "util/system/privileges.hpp"
@@ -39,6 +40,7 @@ struct SourceOptions {
   std::vector<std::string> disabled_features;
   std::vector<std::string> libraries;  // given by --library
   std::string library_path;            // the traced program's LD_LIBRARY_PATH
+  Taping* taping = nullptr;            // captures an iteration; null: nobody does
   // Trace only these processes, so that no other pays; empty: not known yet.
   std::vector<std::uint32_t> only_in;
   // True: placing more probes is pointless, since a signal has come or the command has ended.

@@ -163,7 +163,7 @@ void Capture::report_tallies() {
   if (!tallies.empty()) sink_->tallied(tallies);
 }
 
-bool Capture::all_ended() const {
+bool Capture::settle() const {
   constexpr auto PATIENCE = std::chrono::seconds(1);  // the reader may wait for a slow disk
   auto give_up = std::chrono::steady_clock::now() + PATIENCE;
   // The drain in progress may already be past the last record; the next one is not.
@@ -172,8 +172,10 @@ bool Capture::all_ended() const {
     wake_reader();
     std::this_thread::sleep_for(SHORT_PAUSE);
   }
-  return processes_ == 0;
+  return true;
 }
+
+bool Capture::all_ended() const { return settle() && processes_ == 0; }
 
 // A caller that waits for a process to end must not wait for a record that was lost, or was never
 // made because the process ended just before it was selected.

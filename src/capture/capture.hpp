@@ -53,6 +53,9 @@ class Capture {
 
   // How many traced processes run, as of the reader's last poll.
   std::uint64_t processes() const { return processes_; }
+  // Waits until all records made before this call have reached the sink. False: that takes too
+  // long, or the trace is ending.
+  bool settle() const;
   // No traced process runs, judging by all records made before this call.
   bool all_ended() const;
 

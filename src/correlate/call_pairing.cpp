@@ -31,6 +31,7 @@ void CallPairing::fill_frame(Frame& frame, const Record& record, const Function&
   frame.nwords = static_cast<std::uint8_t>(record.words.size());
   std::copy(record.words.begin(), record.words.end(), frame.words.begin());
   frame.has_text = record.has_text;
+  frame.payload = record.payload;
   if (record.has_text) frame.text.assign(record.text);
   frame.details = describe_entry(function, record.words, record.structure);
 }
@@ -101,6 +102,7 @@ void CallPairing::end_top(CallStack& stack, ThreadId of, Ending ending, const Re
   call.text = frame.text;
   call.has_text = frame.has_text;
   call.details = frame.details;
+  call.payload = frame.payload;
   call.kernel = frame.kernel;
   call.ioctls = frame.ioctls;
   call.ioctl_time = frame.ioctl_time;

@@ -29,6 +29,10 @@ bool parse_entry(Record& record, Bytes rest) {
   record.structure = rest.first(head.struct_size);
   record.has_text = head.string_size > 0;
   record.text = text_of(rest.subspan(head.struct_size, head.string_size));
+  if (!(head.flags & abi::CB_PAYLOAD)) return true;
+  rest = rest.subspan(head.struct_size + head.string_size);
+  if (rest.size() < sizeof(record.payload)) return false;
+  std::memcpy(&record.payload, rest.data(), sizeof(record.payload));
   return true;
 }
 

@@ -26,7 +26,7 @@ def hello(s, reason, fds=(), pid=None):
     s.sendmsg([struct.pack("<6I", VERSION, reason, pid or os.getpid(), os.getpid(), 0, 0)], rights)
 def answer(s):
     data, fds, _, _ = socket.recv_fds(s, 64, 4)
-    return struct.unpack("<4IQ", data), fds
+    return struct.unpack_from("<4IQ", data), fds
 def say(text):
     print(text, flush=True)
 def lingering():

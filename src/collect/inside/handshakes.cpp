@@ -249,6 +249,10 @@ Handshakes::Then Handshakes::hear_hello(Handshake& handshake, const Waiting& fir
   take_away(handshake.connection.socket.get());
   handshake.hello = hello;
   if (hello.reason == abi::CI_FORKED) return answer(handshake, nullptr, news);
+  if (hello.reason == abi::CI_STOPPED) {
+    host_.stopped(std::exchange(handshake.connection, {}), hello.tid);
+    return Then::part;
+  }
   if (hello.reason != abi::CI_LEAVING) return Then::part;
   // Its handshake is not over: it stays until this cudabpf ends, or until its time is over.
   host_.depart(handshake.connection.pid);
@@ -343,6 +347,10 @@ bool Handshakes::send_answer(Handshake& handshake, const Host::Admission& admiss
   if (admission.traced && admission.shared >= 0) {
     answer.memory_size = wanted_.memory_size;
     fds.push_back(admission.shared);
+  }
+  if (admission.traced && admission.tape >= 0) {
+    answer.tape_size = wanted_.tape_size;
+    fds.push_back(admission.tape);
   }
   if (admission.traced && library && library->count) {
     answer.sites = library->count;

@@ -34,11 +34,12 @@ class Host {
     stranger,
     gone,  // that cannot be found out any more
   };
-  // Whether the process is traced, and the descriptor of its shared memory if it needs one (else
+  // Whether the process is traced, and the descriptors of what it shares, if it needs any (else
   // -1).
   struct Admission {
     bool traced = false;
     int shared = -1;
+    int tape = -1;       // of its memory for a capture
     std::string failed;  // why the process is not recorded, although it should be
   };
 
@@ -46,6 +47,8 @@ class Host {
   virtual Kin kin(pid_t pid) = 0;
   virtual Admission admit(const Arrival& arrival) = 0;
   virtual void depart(pid_t pid) = 0;
+  // A thread of it stands at a launch, and waits for orders.
+  virtual void stopped(Connection connection, std::uint32_t inner_tid) = 0;
 };
 
 class Handshakes {
@@ -55,6 +58,7 @@ class Handshakes {
     bool others = false;    // calls of libraries besides libcuda
     std::uint32_t gpu = 0;  // abi::cb_gpu_times_of
     std::uint64_t memory_size = 0;
+    std::uint64_t tape_size = 0;
   };
 
   Handshakes(Listener listener, const elf::Reader& reader, PlannedLibraries& libraries,

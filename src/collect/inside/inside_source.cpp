@@ -79,7 +79,7 @@ InsideSource::InsideSource(SourceOptions options, Place place, elf::Reader reade
       place_(std::move(place)),
       other_libraries_(other_libraries(options_)),
       reader_(std::move(reader)),
-      libraries_(numbers_, options_.filter),
+      libraries_(numbers_, options_.filter, options_.taping != nullptr),
       clock_(RecordClock::best()),
       rings_(options_.processes, clock_) {}
 
@@ -131,7 +131,7 @@ Result<> InsideSource::start(OnRecord on_record) {
   bool others = std::ranges::any_of(other_libraries_.names, [](const char* name) { return *name; });
   handshakes_.emplace(std::move(listener), reader_, libraries_, options_.libraries, host,
                       Handshakes::Wanted{options_.calls, others, times_wanted(options_.gpu),
-                                         SharedRings::size(options_.ring_size)});
+                                         SharedRings::size(options_.ring_size), TapeMemory::SIZE});
   return ok();
 }
 
@@ -198,7 +198,8 @@ Host::Kin InsideSource::kin(pid_t pid) {
 Host::Admission InsideSource::admit(const Arrival& arrival) {
   auto pid = static_cast<std::uint32_t>(arrival.pid);
   auto known = known_.find(pid);
-  if (arrival.hello.has_memory) return {known != known_.end() && !known->second.expired(), -1, {}};
+  if (arrival.hello.has_memory)
+    return {known != known_.end() && !known->second.expired(), -1, -1, {}};
   Newcomer newcomer;
   newcomer.pidfd = open_pidfd(arrival.pid);
   if (has_ended(arrival.pid, newcomer.pidfd)) return {};
@@ -211,13 +212,40 @@ Host::Admission InsideSource::admit(const Arrival& arrival) {
       process_record(forked ? abi::CB_FORK : abi::CB_EXEC, arrival.pid, now_ns(CLOCK_MONOTONIC));
   // In the /proc of another pid namespace, this is another process.
   newcomer.inner_pid = Procfs().is_ours() ? newcomer.record.ns_pid : pid;
+  int tape = -1;
+  if (options_.taping && arrival.hello.reason == abi::CI_LOADED) {
+    auto opened = tape_of(newcomer);
+    if (!opened) return {.failed = opened.error().message};
+    tape = *opened;
+  }
   newcomer.shared = std::make_shared<SharedRings>(std::move(*made));
   int shared = newcomer.shared->fd();
   std::erase_if(known_, [](const auto& one) { return one.second.expired(); });
   known_[pid] = newcomer.shared;
   std::lock_guard lock(comings_and_goings_);
   newcomers_.push_back(std::move(newcomer));
-  return {true, shared, {}};
+  return {true, shared, tape, {}};
+}
+
+Result<int> InsideSource::tape_of(const Newcomer& newcomer) {
+  std::uint32_t pid = newcomer.record.head.pid;
+  std::erase_if(taped_, [](const auto& one) { return one.second.tape.use_count() == 1; });
+  auto tape = TRY(TapeMemory::make(pid));
+  std::uint64_t first = options_.taping->begins(tape);
+  if (!first) return -1;
+  tape->stop_first_at(first);
+  taped_[pid] = {tape, newcomer.inner_pid};
+  return tape->fd();
+}
+
+void InsideSource::stopped(Connection connection, std::uint32_t inner_tid) {
+  auto pid = static_cast<std::uint32_t>(connection.pid);
+  auto taped = taped_.find(pid);
+  if (!options_.taping || taped == taped_.end()) return;
+  auto tid = ThreadIds(pid, taped->second.inner_pid).find(inner_tid, now_ns(CLOCK_MONOTONIC));
+  if (tid)
+    options_.taping->stopped(
+        std::make_unique<StandingThread>(std::move(connection), inner_tid, *tid));
 }
 
 // The process that has started this cudabpf reports its own end, once, if cudabpf ends with it.

@@ -14,6 +14,7 @@
 #include "collect/function_numbers.hpp"
 #include "collect/inside/handshakes.hpp"
 #include "collect/inside/planned_library.hpp"
+#include "collect/inside/tape_memory.hpp"
 #include "collect/inside/traced_rings.hpp"
 #include "cudabpf/source.hpp"
 
@@ -66,6 +67,8 @@ class InsideSource final : public Source, private Host {
   Kin kin(pid_t pid) override;
   Admission admit(const Arrival& arrival) override;
   void depart(pid_t pid) override;
+  void stopped(Connection connection, std::uint32_t inner_tid) override;
+  Result<int> tape_of(const Newcomer& newcomer);
   void date(News& news);
   void miss_process_that_never_came(News& news);
   abi::ci_driver driver_plan() const;
@@ -87,6 +90,11 @@ class InsideSource final : public Source, private Host {
   // By process; the reading thread may have let go of one that is here, but not the other way
   // round.
   std::map<std::uint32_t, std::weak_ptr<SharedRings>> known_;
+  struct TapedOne {
+    std::shared_ptr<TapeMemory> tape;
+    std::uint32_t inner_pid = 0;
+  };
+  std::map<std::uint32_t, TapedOne> taped_;
 
   // The one process that this cudabpf was started for: whether it has come, and whether it has
   // gone. It may live on for a moment then, but is no longer recorded.

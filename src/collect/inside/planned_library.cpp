@@ -11,6 +11,7 @@
 #include <span>
 #include <utility>
 
+#include "collect/inside/taped_functions.hpp"
 #include "collect/library_functions.hpp"
 #include "util/detour/detour.hpp"
 
@@ -121,6 +122,7 @@ PlannedLibrary PlannedLibraries::planned_from(const Api& api, const elf::Reading
     auto [place, refusal] = detour::find_place(code[probe.offset], probe.offset);
     if (refusal == detour::Refusal::none && planned.listed.size() < CI_MAX_SITES) {
       planned.listed.push_back(site_of(probe, function, place, code[probe.offset]));
+      if (taped_ && function) planned.listed.back().taped = taped_of(*function);
       planned.names.push_back(std::move(name));
     } else {
       planned.refused.push_back(fmt::format("{} ({})", name, to_string(refusal)));

@@ -30,8 +30,9 @@ struct PlannedLibrary {
 
 class PlannedLibraries {
  public:
-  PlannedLibraries(FunctionNumbers& numbers, FunctionFilter filter)
-      : numbers_(numbers), filter_(std::move(filter)) {}
+  // `taped`: what calls were given is kept for a capture.
+  PlannedLibraries(FunctionNumbers& numbers, FunctionFilter filter, bool taped)
+      : numbers_(numbers), filter_(std::move(filter)), taped_(taped) {}
 
   // What is read of a library's file.
   static elf::Wanted contents_wanted(const Api& api);
@@ -48,6 +49,7 @@ class PlannedLibraries {
 
   FunctionNumbers& numbers_;
   FunctionFilter filter_;
+  const bool taped_;
   std::list<PlannedLibrary> planned_;
 };
 

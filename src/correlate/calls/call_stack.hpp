@@ -50,6 +50,7 @@ struct Frame {
   std::string text;
   Details details;
   std::optional<Freed> freed;
+  std::uint64_t payload = 0;
   const KernelName* kernel = nullptr;
   std::uint32_t ioctls = 0;
   std::uint64_t ioctl_time = 0;

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* How cudabpf and the library inside a process capture an iteration of its work. C and C++.
+ *
+ * The library keeps what calls were given beyond what their records hold: code that is loaded and,
+ * in the captured iteration, parameters and bytes that are copied. It goes into memory that both
+ * share, and the call's record says where. Nothing is decided in the process: at a launch, the
+ * library stops the launching thread, which connects to cudabpf and then does what it is ordered to
+ * (struct ci_order), until it may go on. While it stands, the other threads can be held at their
+ * next calls.
+ */
+#ifndef CUDABPF_TAPING_H
+#define CUDABPF_TAPING_H
+
+#include "cudabpf/abi.h"
+
+#ifdef __cplusplus
+namespace cudabpf::abi {
+#endif
+
+/* ----- what is kept of a function's calls: a site has this */
+
+enum ci_keep {
+  CI_KEEP_NOTHING,
+  CI_KEEP_LAUNCH,    /* a kernel's parameters and its launch's attributes; may stop there */
+  CI_KEEP_GRAPH,     /* nothing, but it may stop there */
+  CI_KEEP_CODE,      /* an image and the options for compiling it */
+  CI_KEEP_FROM_HOST, /* bytes that are copied to a GPU */
+  CI_KEEP_TO_HOST, /* bytes that come from a GPU: at the call's return, or when it is waited for */
+  CI_KEEP_EITHER,  /* one of these, as the addresses say */
+  CI_KEEP_WAIT,    /* at its return, what has come to the host */
+};
+
+/* Numbers of argument words. */
+struct ci_taped {
+  __u8 keep;      /* enum ci_keep */
+  __u8 at;        /* the kernel, the image, or the address on the host */
+  __u8 size_at;   /* bytes of a copy; the number of options */
+  __u8 lists_at;  /* a launch's kernelParams; the list of options, behind which come their values */
+  __u8 stream_at; /* of a copy or a wait; CI_NO_WORD: its return is enough, or it is for all */
+  __u8 config_at; /* a launch's struct; CI_NO_WORD: it has none */
+  __u8 to_at;     /* CI_KEEP_EITHER: the address to which it copies; `at`: from which */
+  __u8 extra_at;  /* a launch's `extra` */
+};
+#define CI_NO_WORD 255
+
+/* ----- the memory: a sealed memfd for each process, mapped by both. struct ci_tape, the window,
+ * then payloads to its end. */
+
+#define CI_WINDOW_AT 4096ul
+#define CI_WINDOW_SIZE (64ul << 20)
+#define CI_PAYLOADS_AT (CI_WINDOW_AT + CI_WINDOW_SIZE)
+
+enum ci_keeps {
+  CI_KEEPS_NOTHING, /* and stops nowhere */
+  CI_KEEPS_CODE,
+  CI_KEEPS_ALL,
+};
+
+struct ci_tape {
+  /* by cudabpf */
+  __u32 keeps; /* enum ci_keeps */
+  __u32 held;  /* the thread that stands: others wait for it at their next call. 0: none. A futex */
+  __u64 first_stop; /* the launch, by any thread, at which one stops first, from 1; 0: none */
+  /* by the library */
+  __u32 inside;  /* threads in a call */
+  __u32 lost;    /* payloads for which there was no room */
+  __u64 used;    /* bytes of payloads so far */
+  __u64 pending; /* the payload that was filled in last, of those that wait for their bytes */
+};
+
+enum ci_payload_state {
+  CI_FILLED = 1,
+  CI_PENDING,    /* its bytes come later, if ever */
+  CI_ELSEWHERE,  /* not copied: they lie at `from`, in a file's mapping */
+  CI_UNREADABLE, /* or not understood */
+};
+
+/* Two parts follow, each padded to a multiple of 8 (CI_PADDED): what the call's kind says, and its
+ * attributes or options (as pairs of numbers). */
+struct ci_payload {
+  __u32 state;
+  __u32 from_host; /* of a copy: its bytes come from the host */
+  __u64 size;      /* bytes of the first part */
+  __u64 more;      /* bytes of the second */
+  __u64 from;      /* where the first part lies, or comes to, in the process */
+  __u64 stream;    /* of a copy that is waited for */
+  __u64 next;      /* of those that wait */
+};
+
+/* ----- orders, by the connection of a thread that stands (CI_STOPPED) */
+
+enum ci_do {
+  CI_GO_ON = 1, /* until the a[0]th launch from now on (0: never), of the thread a[2] (0: any) and
+                   of the kernel or graph a[1] (0: any). No reply */
+  CI_IS_DONE,   /* is the stream a[0] done? The reply's result is the driver's: 0 or 600 */
+  CI_DRAIN,     /* wait for all work of the current context */
+  CI_COPY,      /* a[1] bytes at a[0], of a GPU, to the window at a[2] */
+  CI_COPY_HOST, /* the same of the process's own memory */
+  CI_KERNEL,    /* what a[0] is: a struct ci_kernel in the window */
+  CI_VARIABLE,  /* of the library or, if a[1], the module a[0], by its name in the window: where
+                   (v[0]) and its size (v[1]) */
+  CI_DEVICE,    /* the current one: a struct ci_device in the window */
+};
+
+struct ci_order {
+  __u32 version; /* CI_VERSION */
+  __u32 what;    /* enum ci_do */
+  __u64 a[4];
+};
+
+struct ci_reply {
+  __u32 version;
+  __s32 result; /* the driver's; CI_NO_FUNCTION, CI_NO_MEMORY */
+  __u64 v[2];
+};
+#define CI_NO_FUNCTION (-1) /* the driver does not have it */
+#define CI_NO_MEMORY (-2)   /* the process does not have that memory */
+
+#define CI_KERNEL_ATTRIBUTES 16
+#define CI_MAX_PARAMETERS 1024
+struct ci_kernel {
+  __u64 owner;     /* the library or module that has it */
+  __u32 is_module; /* the owner is a module */
+  __u32 parameters;
+  __s32 attributes[CI_KERNEL_ATTRIBUTES]; /* by CUfunction_attribute */
+  __u32 has;                              /* those that the driver knows: a bit each */
+  __u32 reserved;
+  struct {
+    __u32 offset, size;
+  } parameter[CI_MAX_PARAMETERS];
+  char name[4096];
+};
+
+#define CI_LIMITS 4
+struct ci_device {
+  char name[96];
+  __u8 uuid[16];
+  __u32 major, minor;
+  __u64 memory;
+  __u64 limits[CI_LIMITS]; /* by CUlimit: stack, printf, heap, and one that is not asked for */
+  __u32 driver;            /* cuDriverGetVersion */
+  __u32 number;            /* the device's */
+};
+
+#define CI_PADDED(size) (((size) + 7) & ~7ull)
+
+CB_STATIC_ASSERT(sizeof(struct ci_taped) == 8, "ci_taped");
+CB_STATIC_ASSERT(sizeof(struct ci_tape) == 40, "ci_tape");
+CB_STATIC_ASSERT(sizeof(struct ci_payload) == 48, "ci_payload");
+CB_STATIC_ASSERT(sizeof(struct ci_order) == 40 && sizeof(struct ci_reply) == 24, "ci_order");
+
+#ifdef __cplusplus
+}  // namespace cudabpf::abi
+#endif
+#endif

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Keeps what calls were given, holds threads and stops one at a launch: include/cudabpf/taping.h.
+ * All of it is off unless an iteration is to be captured.
+ */
+#include "taping.h"
+
+#include <link.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+static __u64 tape_size;
+static struct ci_stop stop;
+
+void ci_begin_taping(int fd, __u64 size, const char* path) {
+  if (size <= CI_PAYLOADS_AT) return;
+  long at =
+      ci_system(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (at < 0 && at > -4096) return;
+  ci_system(SYS_munlock, at, (long)size, 0, 0, 0, 0);
+  if (ci_system(SYS_madvise, at, (long)size, MADV_DONTFORK, 0, 0, 0) != 0) {
+    ci_system(SYS_munmap, at, (long)size, 0, 0, 0, 0);
+    return;
+  }
+  ci_system(SYS_madvise, at, (long)size, MADV_DONTDUMP, 0, 0, 0);
+  ci_find_driver_functions(path);
+  tape_size = size;
+  struct ci_tape* tape = (struct ci_tape*)at;
+  stop = (struct ci_stop){.after = tape->first_stop};
+  __atomic_store_n(&ci_process->tape, tape, __ATOMIC_RELEASE);
+}
+
+/* ----- payloads */
+
+static struct ci_payload* payload_at(__u64 at) {
+  return (struct ci_payload*)((__u8*)ci_tape() + at);
+}
+
+/* Room for one, whose bytes are not there yet; 0: there is none. */
+static __u64 take(__u64 size, __u64 more) {
+  struct ci_tape* tape = ci_tape();
+  __u64 room = tape_size - CI_PAYLOADS_AT;
+  if (size > room || more > room) goto full;
+  __u64 needed = sizeof(struct ci_payload) + CI_PADDED(size) + CI_PADDED(more);
+  __u64 at = __atomic_fetch_add(&tape->used, needed, __ATOMIC_RELAXED);
+  if (at > room || needed > room - at) goto full;
+  at += CI_PAYLOADS_AT;
+  *payload_at(at) = (struct ci_payload){.state = CI_PENDING, .size = size, .more = more};
+  return at;
+full:
+  __atomic_fetch_add(&tape->lost, 1, __ATOMIC_RELAXED);
+  return 0;
+}
+
+static __u8* first_part(__u64 at) { return (__u8*)(payload_at(at) + 1); }
+static __u8* second_part(__u64 at) { return first_part(at) + CI_PADDED(payload_at(at)->size); }
+
+static void finish(__u64 at, enum ci_payload_state state) {
+  __atomic_store_n(&payload_at(at)->state, state, __ATOMIC_RELEASE);
+}
+
+static __u64 word(const struct ci_frame* frame, unsigned number) {
+  if (number == CI_NO_WORD) return 0;
+  if (number < CI_REGISTER_ARGS) return frame->args[number];
+  number -= CI_REGISTER_ARGS;
+  return number < frame->above ? ((const __u64*)frame->sp)[1 + number] : 0;
+}
+
+/* ----- launches */
+
+#define MAX_PARAMETER_BYTES (64u << 10)
+#define ATTRIBUTE 72 /* bytes of a CUlaunchAttribute */
+#define MAX_ATTRIBUTES 64
+#define ATTRIBUTES_AT 40 /* in a CUlaunchConfig; their number follows */
+
+/* What `extra` says: one buffer. False: it says something else. */
+static bool packed_parameters(__u64 extra, __u64 sp, __u64* buffer, __u64* size) {
+  enum { END, BUFFER, SIZE };
+  *buffer = *size = 0;
+  for (int i = 0; i < 4; i++, extra += 16) {
+    __u64 pair[2];
+    if (!ci_read(pair, extra, sizeof(pair[0]), sp)) return false;
+    if (pair[0] == END) return *buffer || !*size;
+    if (!ci_read(pair, extra, sizeof(pair), sp)) return false;
+    if (pair[0] == BUFFER) *buffer = pair[1];
+    if (pair[0] == SIZE && !ci_read(size, pair[1], sizeof(*size), sp)) return false;
+  }
+  return false;
+}
+
+static __u64 bytes_of_parameters(__u64 kernel) {
+  __u64 bytes = 0;
+  size_t offset = 0, size = 0;
+  for (size_t i = 0; i < CI_MAX_PARAMETERS && ci_parameter(kernel, i, &offset, &size); i++)
+    if (offset + size > bytes) bytes = offset + size;
+  return bytes;
+}
+
+static bool read_parameters(__u8* to, __u64 room, __u64 kernel, __u64 list, __u64 sp) {
+  size_t offset = 0, size = 0;
+  for (size_t i = 0; i < CI_MAX_PARAMETERS && ci_parameter(kernel, i, &offset, &size); i++) {
+    __u64 value = 0;
+    if (offset > room || size > room - offset || !ci_read(&value, list + 8 * i, 8, sp) ||
+        !ci_read(to + offset, value, size, sp))
+      return false;
+  }
+  return true;
+}
+
+static __u64 keep_launch(const struct ci_frame* frame, const struct ci_taped* taped) {
+  __u64 kernel = word(frame, taped->at), sp = frame->sp;
+  __u64 list = word(frame, taped->lists_at), extra = word(frame, taped->extra_at);
+  __u64 buffer = 0, size = 0;
+  struct {
+    __u64 at;
+    __u32 count;
+  } attributes = {0};
+  bool readable = true;
+  if (taped->config_at != CI_NO_WORD)
+    readable = ci_read(&attributes, word(frame, taped->config_at) + ATTRIBUTES_AT, 12, sp) &&
+               attributes.count <= MAX_ATTRIBUTES;
+  if (!list && extra)
+    readable = readable && packed_parameters(extra, sp, &buffer, &size);
+  else
+    size = bytes_of_parameters(kernel);
+  if (!readable || size > MAX_PARAMETER_BYTES) {
+    __u64 at = take(0, 0);
+    if (at) finish(at, CI_UNREADABLE);
+    return at;
+  }
+  __u64 at = take(size, attributes.count * (__u64)ATTRIBUTE);
+  if (!at) return 0;
+  readable = !list && extra ? !size || ci_read(first_part(at), buffer, size, sp)
+                            : read_parameters(first_part(at), size, kernel, list, sp);
+  readable = readable && (!attributes.count || ci_read(second_part(at), attributes.at,
+                                                       attributes.count * (__u64)ATTRIBUTE, sp));
+  finish(at, readable ? CI_FILLED : CI_UNREADABLE);
+  return at;
+}
+
+/* ----- code */
+
+#define MAX_CODE (1ULL << 30)
+#define WRAPPER 0x466243b1u
+#define FAT_BINARY 0xba55ed50u
+#define ELF 0x464c457fu
+
+static __u64 size_of_elf(__u64 at, __u64 sp) {
+  Elf64_Ehdr head;
+  if (!ci_read(&head, at, sizeof(head), sp)) return 0;
+  __u64 end = sizeof(head), sections = head.e_shoff + (__u64)head.e_shentsize * head.e_shnum;
+  __u64 parts = head.e_phoff + (__u64)head.e_phentsize * head.e_phnum;
+  if (head.e_shoff > MAX_CODE || head.e_phoff > MAX_CODE) return 0;
+  if (sections > end) end = sections;
+  if (parts > end) end = parts;
+  if (head.e_shentsize != sizeof(Elf64_Shdr)) return end;
+  for (unsigned i = 0; i < head.e_shnum; i++) {
+    Elf64_Shdr section;
+    if (!ci_read(&section, at + head.e_shoff + i * sizeof(section), sizeof(section), sp)) return 0;
+    if (section.sh_type == SHT_NOBITS || section.sh_offset > MAX_CODE || section.sh_size > MAX_CODE)
+      continue;
+    if (section.sh_offset + section.sh_size > end) end = section.sh_offset + section.sh_size;
+  }
+  return end;
+}
+
+/* With its NUL. */
+static __u64 size_of_text(__u64 at) {
+  char part[4096];
+  for (__u64 size = 0; size < MAX_CODE;) {
+    __u32 here = ci_read_string(part, at + size, sizeof(part));
+    if (!here) return 0;
+    size += here;
+    if (!part[here - 1]) return size;
+  }
+  return 0;
+}
+
+/* An image's address, behind a wrapper of it, and size; 0: it is none, or of an unknown kind. */
+static __u64 find_code(__u64* at, __u64 sp) {
+  struct {
+    __u32 magic, version;
+    __u64 data;
+  } head;
+  if (!ci_read(&head, *at, sizeof(head), sp)) return 0;
+  if (head.magic == WRAPPER) {
+    if (head.version != 1) return 0; /* several, to be linked */
+    *at = head.data;
+    if (!ci_read(&head, *at, sizeof(head), sp) || head.magic == WRAPPER) return 0;
+  }
+  if (head.magic == ELF) return size_of_elf(*at, sp);
+  if (head.magic != FAT_BINARY) return size_of_text(*at);
+  return (head.version >> 16) + head.data; /* the header's size lies behind a version of 16 bits */
+}
+
+struct range {
+  __u64 from, size;
+};
+
+static int has_range(struct dl_phdr_info* info, size_t size, void* of) {
+  (void)size;
+  const struct range* range = of;
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr)* part = &info->dlpi_phdr[i];
+    __u64 from = info->dlpi_addr + part->p_vaddr;
+    if (part->p_type == PT_LOAD && !(part->p_flags & PF_W) && range->from >= from &&
+        range->from - from < part->p_filesz && range->size <= part->p_filesz - (range->from - from))
+      return 1;
+  }
+  return 0;
+}
+
+#define MAX_OPTIONS 64
+
+static __u64 keep_code(const struct ci_frame* frame, const struct ci_taped* taped) {
+  __u64 code = word(frame, taped->at), size = find_code(&code, frame->sp);
+  __u64 options = taped->size_at == CI_NO_WORD ? 0 : (__u32)word(frame, taped->size_at);
+  if (options > MAX_OPTIONS || !word(frame, taped->lists_at)) options = 0;
+  struct range range = {code, size};
+  bool in_file = size && dl_iterate_phdr(has_range, &range);
+  __u64 at = take(in_file || size > MAX_CODE ? 0 : size, options * 16);
+  if (!at) return 0;
+  for (__u64 i = 0; i < options; i++) {
+    __u64* pair = (__u64*)second_part(at) + 2 * i;
+    __u32 option = 0;
+    ci_read(&option, word(frame, taped->lists_at) + 4 * i, 4, frame->sp);
+    ci_read(&pair[1], word(frame, taped->lists_at + 1u) + 8 * i, 8, frame->sp);
+    pair[0] = option;
+  }
+  payload_at(at)->from = code;
+  if (in_file) {
+    payload_at(at)->stream = size; /* which its first part does not have */
+    finish(at, CI_ELSEWHERE);
+  } else {
+    bool read = size && size <= MAX_CODE && ci_read(first_part(at), code, size, frame->sp);
+    finish(at, read ? CI_FILLED : CI_UNREADABLE);
+  }
+  return at;
+}
+
+/* ----- copies */
+
+static bool is_on_gpu(__u64 address) {
+  enum { MEMORY_TYPE = 2, ON_DEVICE = 2 };
+  unsigned type = 0;
+  return ci_cuda.cuPointerGetAttribute &&
+         ci_cuda.cuPointerGetAttribute(&type, MEMORY_TYPE, address) == 0 && type == ON_DEVICE;
+}
+
+static __u64 keep_from_host(__u64 from, __u64 size, __u64 sp) {
+  __u64 at = take(size, 0);
+  if (!at) return 0;
+  payload_at(at)->from = from;
+  payload_at(at)->from_host = 1;
+  finish(at, !size || ci_read(first_part(at), from, size, sp) ? CI_FILLED : CI_UNREADABLE);
+  return at;
+}
+
+/* Room for what will come there. */
+static __u64 keep_to_host(__u64 to, __u64 size, __u64 stream) {
+  __u64 at = take(size, 0);
+  if (!at) return 0;
+  payload_at(at)->from = to;
+  payload_at(at)->stream = stream;
+  return at;
+}
+
+static void fill(__u64 at) {
+  struct ci_payload* payload = payload_at(at);
+  __u64 sp = (__u64)__builtin_frame_address(0);
+  bool read = !payload->size || ci_read(first_part(at), payload->from, payload->size, sp);
+  finish(at, read ? CI_FILLED : CI_UNREADABLE);
+}
+
+static __u32 pending_lock;
+
+/* False: a signal's handler has interrupted who has it, perhaps. */
+static bool lock_pending(void) {
+  for (int i = 0; i < 1000; i++) {
+    __u32 free = 0;
+    if (__atomic_compare_exchange_n(&pending_lock, &free, 1, false, __ATOMIC_ACQUIRE,
+                                    __ATOMIC_RELAXED))
+      return true;
+    ci_system(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+  }
+  return false;
+}
+
+static void unlock_pending(void) { __atomic_store_n(&pending_lock, 0, __ATOMIC_RELEASE); }
+
+/* Its bytes have come when somebody has waited for its stream. */
+static void wait_for(__u64 at) {
+  if (!lock_pending()) return;
+  payload_at(at)->next = ci_tape()->pending;
+  ci_tape()->pending = at;
+  unlock_pending();
+}
+
+/* Copies on this stream, or all, are done. */
+static void waited(__u64 stream, bool for_all) {
+  if (!__atomic_load_n(&ci_tape()->pending, __ATOMIC_RELAXED) || !lock_pending()) return;
+  for (__u64* link = &ci_tape()->pending; *link;) {
+    __u64 at = *link;
+    if (!for_all && payload_at(at)->stream != stream) {
+      link = &payload_at(at)->next;
+      continue;
+    }
+    *link = payload_at(at)->next;
+    fill(at);
+  }
+  unlock_pending();
+}
+
+/* ----- stopping and holding */
+
+static bool is_to_stop(const struct ci_frame* frame, const struct ci_taped* taped) {
+  if (!__atomic_load_n(&stop.after, __ATOMIC_RELAXED)) return false;
+  if (stop.tid && stop.tid != ci_thread.tid) return false;
+  if (stop.handle && stop.handle != word(frame, taped->at)) return false;
+  return __atomic_sub_fetch(&stop.after, 1, __ATOMIC_RELAXED) == 0;
+}
+
+static void stop_here(void) {
+  ci_thread.calls_itself = true;
+  struct ci_stop next = ci_take_orders();
+  ci_thread.calls_itself = false;
+  stop.tid = next.tid;
+  stop.handle = next.handle;
+  __atomic_store_n(&stop.after, next.after, __ATOMIC_RELEASE);
+}
+
+static void wait_while_held(void) {
+  struct timespec a_while = {.tv_sec = 1};
+  __u32* held = &ci_tape()->held;
+  for (__u32 by; (by = __atomic_load_n(held, __ATOMIC_ACQUIRE)) && by != ci_thread.tid;)
+    ci_system(SYS_futex, (long)held, FUTEX_WAIT, by, (long)&a_while, 0, 0);
+}
+
+/* ----- a call */
+
+static __u64 keep(const struct ci_frame* frame, const struct ci_taped* taped, bool all) {
+  __u64 host = word(frame, taped->at), size = word(frame, taped->size_at);
+  __u64 stream = word(frame, taped->stream_at);
+  switch (taped->keep) {
+    case CI_KEEP_CODE:
+      return keep_code(frame, taped);
+    case CI_KEEP_LAUNCH:
+      return all ? keep_launch(frame, taped) : 0;
+    case CI_KEEP_FROM_HOST:
+      return all ? keep_from_host(host, size, frame->sp) : 0;
+    case CI_KEEP_TO_HOST:
+      return all ? keep_to_host(host, size, stream) : 0;
+    case CI_KEEP_EITHER: {
+      if (!all) return 0;
+      __u64 to = word(frame, taped->to_at);
+      if (!is_on_gpu(host)) return keep_from_host(host, size, frame->sp);
+      return is_on_gpu(to) ? 0 : keep_to_host(to, size, stream);
+    }
+    default:
+      return 0;
+  }
+}
+
+__u64 ci_tape_enter(const struct ci_frame* frame) {
+  struct ci_thread* thread = &ci_thread;
+  if (frame->entry->plan.entry_only || thread->depth++) return 0;
+  struct ci_tape* tape = ci_tape();
+  const struct ci_taped* taped = &frame->entry->taped;
+  bool launches = taped->keep == CI_KEEP_LAUNCH || taped->keep == CI_KEEP_GRAPH;
+  wait_while_held();
+  if (launches && is_to_stop(frame, taped)) {
+    stop_here();
+    tape = ci_tape();
+    if (!tape) return 0;
+  }
+  __atomic_fetch_add(&tape->inside, 1, __ATOMIC_SEQ_CST);
+  /* Who holds the others has either seen that this thread is in a call, or is seen here. */
+  while (__atomic_load_n(&tape->held, __ATOMIC_SEQ_CST) &&
+         __atomic_load_n(&tape->held, __ATOMIC_SEQ_CST) != thread->tid) {
+    __atomic_fetch_sub(&tape->inside, 1, __ATOMIC_SEQ_CST);
+    wait_while_held();
+    __atomic_fetch_add(&tape->inside, 1, __ATOMIC_SEQ_CST);
+  }
+  __u32 keeps = __atomic_load_n(&tape->keeps, __ATOMIC_ACQUIRE);
+  if (keeps == CI_KEEPS_NOTHING || taped->keep == CI_KEEP_NOTHING) return 0;
+  thread->calls_itself = true;
+  thread->kept = keep(frame, taped, keeps == CI_KEEPS_ALL);
+  thread->calls_itself = false;
+  return thread->kept;
+}
+
+void ci_tape_leave(const struct ci_frame* frame) {
+  struct ci_thread* thread = &ci_thread;
+  if (!thread->depth || --thread->depth) return;
+  const struct ci_taped* taped = &frame->entry->taped;
+  if (thread->kept && payload_at(thread->kept)->state == CI_PENDING && !frame->result) {
+    if (taped->stream_at == CI_NO_WORD)
+      fill(thread->kept);
+    else
+      wait_for(thread->kept);
+  }
+  thread->kept = 0;
+  if (taped->keep == CI_KEEP_WAIT && !frame->result)
+    waited(word(frame, taped->stream_at), taped->stream_at == CI_NO_WORD);
+  __atomic_fetch_sub(&ci_tape()->inside, 1, __ATOMIC_SEQ_CST);
+}

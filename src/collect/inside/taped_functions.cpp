@@ -1,0 +1,107 @@
+#include "collect/inside/taped_functions.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+
+namespace cudabpf {
+
+namespace {
+
+template <typename Is>
+const Argument* argument_that(const Function& function, Is is) {
+  auto found = std::find_if(function.arguments.begin(), function.arguments.end(), is);
+  return found == function.arguments.end() ? nullptr : &*found;
+}
+
+std::uint8_t word_of(const Argument* argument) {
+  return argument && argument->word >= 0 ? static_cast<std::uint8_t>(argument->word) : CI_NO_WORD;
+}
+
+std::uint8_t word_of(const Function& function, Role role) {
+  return word_of(argument_that(
+      function, [=](const Argument& argument) { return argument.role == role && !argument.out; }));
+}
+
+std::uint8_t word_named(const Function& function, std::initializer_list<std::string_view> names) {
+  return word_of(argument_that(function, [&](const Argument& argument) {
+    return std::find(names.begin(), names.end(), argument.name) != names.end();
+  }));
+}
+
+abi::ci_taped nothing() {
+  abi::ci_taped taped{};
+  taped.keep = abi::CI_KEEP_NOTHING;
+  taped.at = taped.size_at = taped.lists_at = taped.stream_at = taped.config_at = taped.to_at =
+      taped.extra_at = CI_NO_WORD;
+  return taped;
+}
+
+abi::ci_taped launch(const Function& function) {
+  abi::ci_taped taped = nothing();
+  taped.at = word_of(function, Role::function);
+  taped.lists_at = word_named(function, {"kernelParams"});
+  taped.extra_at = word_named(function, {"extra"});
+  taped.config_at = word_of(argument_that(
+      function, [](const Argument& argument) { return argument.layout == Struct::launch_config; }));
+  if (taped.at != CI_NO_WORD && taped.lists_at != CI_NO_WORD) taped.keep = abi::CI_KEEP_LAUNCH;
+  return taped;
+}
+
+abi::ci_taped code(const Function& function) {
+  abi::ci_taped taped = nothing();
+  taped.at = word_of(function, Role::hptr);
+  taped.size_at = word_named(function, {"numOptions", "numJitOptions"});
+  taped.lists_at = word_named(function, {"options", "jitOptions"});
+  if (taped.at != CI_NO_WORD) taped.keep = abi::CI_KEEP_CODE;
+  return taped;
+}
+
+// One of a single row, whose size is an argument.
+abi::ci_taped copy(const Function& function) {
+  abi::ci_taped taped = nothing();
+  bool plain = function.size.kind == SizeRule::Kind::product && function.size.times < 0 &&
+               function.size.unit == 1;
+  if (!plain) return taped;
+  const Argument& size = function.arguments[static_cast<std::size_t>(function.size.argument)];
+  if (size.role != Role::u64) return taped;  // of addresses of 32 bits
+  taped.size_at = word_of(&size);
+  if (function.async) taped.stream_at = word_of(function, Role::stream);
+  const Argument* host =
+      argument_that(function, [](const Argument& argument) { return argument.role == Role::hptr; });
+  if (host) {
+    taped.at = word_of(host);
+    taped.keep = host->name.starts_with("src") ? abi::CI_KEEP_FROM_HOST : abi::CI_KEEP_TO_HOST;
+  } else if (function.op == Op::unified) {
+    taped.at = word_named(function, {"src"});
+    taped.to_at = word_named(function, {"dst"});
+    taped.keep = abi::CI_KEEP_EITHER;
+  }
+  return taped;
+}
+
+abi::ci_taped wait(const Function& function) {
+  abi::ci_taped taped = nothing();
+  taped.stream_at = word_of(function, Role::stream);
+  bool of_event = word_of(function, Role::event) != CI_NO_WORD;  // of which stream is not known
+  if (!of_event) taped.keep = abi::CI_KEEP_WAIT;
+  return taped;
+}
+
+}  // namespace
+
+abi::ci_taped taped_of(const Function& function) {
+  if (function.api != ApiId::cuda) return nothing();
+  if (function.launches_kernel()) return launch(function);
+  if (function.launches_graph()) {
+    abi::ci_taped taped = nothing();
+    taped.at = word_of(function, Role::graph_exec);
+    taped.keep = abi::CI_KEEP_GRAPH;
+    return taped;
+  }
+  if (function.type == Type::module && function.op == Op::load) return code(function);
+  if (function.type == Type::transfer) return copy(function);
+  if (function.type == Type::sync) return wait(function);
+  return nothing();
+}
+
+}  // namespace cudabpf
