@@ -123,6 +123,13 @@ Result<std::uint32_t> FolderWriter::add_image(ImageKind kind, std::string_view b
   return place->second;
 }
 
+Result<bool> FolderWriter::has_page(const std::optional<std::uint32_t>& place,
+                                    std::string_view page) const {
+  std::string there(PageRun::PAGE, '\0');
+  if (place) TRY(read_at(memory_, there, *place * PageRun::PAGE, path_ + '/' + MEMORY));
+  return there == page;
+}
+
 Result<Extent> FolderWriter::add_data(std::string_view bytes) {
   TRY(write_at(data_, bytes, data_size_, path_ + '/' + DATA));
   Extent extent{data_size_, bytes.size()};

@@ -23,9 +23,12 @@ class FolderWriter {
   Result<Extent> add_data(std::string_view bytes);
   // PageRun::PAGE bytes; nothing: they are all zeroes, and take no place.
   Result<std::optional<std::uint32_t>> add_page(std::string_view page);
+  // Whether that place, as add_page() returned it, has these bytes.
+  Result<bool> has_page(const std::optional<std::uint32_t>& place, std::string_view page) const;
   Result<> add(const Operation& operation);
   // Fills in what it has counted. Until then it is no capture folder.
   Result<> finish(Manifest manifest);
+  std::uint64_t operations() const { return operations_; }
 
  private:
   explicit FolderWriter(std::string path) : path_(std::move(path)) {}

@@ -14,6 +14,9 @@
 namespace CLI {
 class App;
 }
+namespace cudabpf::taping {
+class Taper;
+}
 
 namespace cudabpf::cli {
 
@@ -34,6 +37,7 @@ struct CaptureFlags {
   bool on_screen = false;        // it takes the whole terminal
   bool single_launches = false;  // watched launches are recorded, not only counted
   std::optional<FlightRecorder::Options> recorder;  // not a flag either: what is kept meanwhile
+  taping::Taper* taper = nullptr;                   // not a flag either: captures an iteration
   bool among_others = false;  // not a flag either: others may want the same output
   bool kernel = false;
   bool no_returns = false;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/capture_flags.hpp"
+#include "cli/iteration_flags.hpp"
 #include "cli/request/targets.hpp"
 #include "util/result.hpp"
 
@@ -15,6 +16,7 @@ struct RunFlags {
   std::string user;
   bool inside = false;
   bool as_root = false;
+  IterationFlags iteration;
   std::vector<std::string> command;
 };
 Result<int> capture_command(const RunFlags& flags);

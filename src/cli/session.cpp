@@ -139,6 +139,10 @@ Result<std::vector<Sink*>> CaptureSession::open_sinks(const CaptureFlags& flags)
                                      [trace = trace_.get()] { return trace->written(); });
     sinks.push_back(log_.get());
   }
+  if ((taper_ = flags.taper)) {
+    TRY(taper_->open([this] { return capture_->settle(); }));
+    sinks.push_back(taper_);
+  }
   sinks.push_back(&warnings_);
   if (flags.live) {
     sinks.push_back((live_ = std::make_unique<LiveSink>(shown_on(*screen_))).get());
@@ -338,6 +342,7 @@ Result<int> CaptureSession::run_until(const Until& until) {
   signals_.keep_blocked();
   std::optional<int> command_status = until.command ? until.command->status() : std::nullopt;
   if (sampler_) sampler_->stop();
+  if (taper_) taper_->close();
   Totals totals = capture_->stop(ended.reason, command_status);
   if (top_screen_) watched_->show(top_screen_->close());
   TraceWritten written = trace_ ? trace_->written() : TraceWritten();

@@ -23,6 +23,7 @@
 #include "sink/tee.hpp"
 #include "sink/top/top_sink.hpp"
 #include "sink/warnings.hpp"
+#include "taping/taper.hpp"
 #include "trace/files/jsonl.hpp"
 #include "trace/write/redacted.hpp"
 
@@ -97,6 +98,7 @@ class CaptureSession {
   std::unique_ptr<SwitchReader> switches_;  // until the sampler has it
   std::string switches_why_not_;
   std::unique_ptr<GpuSampler> sampler_;  // null: not wanted
+  taping::Taper* taper_ = nullptr;       // null: no iteration is to be captured
 };
 
 }  // namespace cudabpf::cli

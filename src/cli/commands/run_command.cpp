@@ -34,7 +34,7 @@ Result<> check_ebpf() {
 // The library to record with, inside the command; empty: it is traced by eBPF.
 Result<std::string> way_inside(const RunFlags& flags) {
   std::string option = flags.capture.for_ebpf_alone();
-  if (flags.inside) {
+  if (flags.inside || flags.iteration.any()) {
     if (!option.empty())
       return Error{option + " works only with eBPF", "leave it out, or leave out --inside",
                    exit_code::USAGE};
@@ -105,6 +105,8 @@ Result<int> capture_command(const RunFlags& flags) {
   bool own = !caller().user || (command.user && command.user->uid == caller().user->uid);
   command.environment = own ? caller().environment : own_environment();
   auto options = TRY(flags.capture.source_options());
+  auto taper = TRY(flags.iteration.taper(flags.capture));
+  options.taping = taper.get();
   Launched launched = behind_env(flags.command, command.environment);
   options.library_path = value_in(launched.environment, "LD_LIBRARY_PATH");
   CaptureSession::OpenSource open_source = BpfSource::open;
@@ -135,14 +137,18 @@ Result<int> capture_command(const RunFlags& flags) {
   auto pid = static_cast<std::uint32_t>(child.pid());
   if (!options.follow_children) options.only_in = {pid};
   options.give_up = [ended = child.pidfd()] { return is_readable(ended); };
-  auto session = TRY(CaptureSession::open(flags.capture, options, open_source));
+  CaptureFlags how = flags.capture;
+  how.taper = taper.get();
+  auto session = TRY(CaptureSession::open(how, options, open_source));
   Session header;
   header.mode = "run";
   header.command = flags.command;
   TRY(session->begin(std::move(header),
                      [&](Capture& capture) { capture.source().select_process(pid); }));
   TRY(child.release());
-  return session->run_until({.command = &child, .pids = {}});
+  auto status = session->run_until({.command = &child, .pids = {}});
+  if (taper) say_captured(*taper, flags.iteration);
+  return status;
 }
 
 void add_run(CLI::App& app, Action& action) {
@@ -157,6 +163,7 @@ void add_run(CLI::App& app, Action& action) {
                 "a tenth of the cost. libcuda loads a library, which changes libcuda's functions "
                 "in memory. Calls before cuInit are not seen");
   flags->capture.add_gpu_to(*sub);
+  flags->iteration.add_to(*sub);
   sub->add_flag("--as-root", flags->as_root, "Start the command as root")->excludes(user);
   sub->add_option("command", flags->command, "The command and its arguments, after --")
       ->required()

@@ -1,0 +1,103 @@
+#include "taping/launch_history.hpp"
+
+#include <algorithm>
+
+namespace cudabpf::taping {
+
+namespace {
+
+using analyze::Field;
+using analyze::Line;
+
+// What the iterations' analysis looks at.
+Line line_of(const Call& call, analyze::Names& names, const analyze::Process& process) {
+  Line line;
+  line.kind = analyze::LineKind::call;
+  line.process = &process;
+  line.id = call.id;
+  line.ts = call.ts;
+  line.pid = call.pid;
+  line.tid = call.tid;
+  if (call.has_return) {
+    line.duration = call.duration;
+    line.set(Field::duration);
+    line.ret = call.result;
+  }
+  if (call.parent) line.set(Field::parent);
+  line.layer = call.function->layer();
+  line.unfinished = call.unfinished;
+  line.async = call.function->async;
+  line.meaning = &call.function->meaning;
+  line.work = call.captured ? Work::recorded : call.function->meaning.work;
+  if (call.details.size) {
+    line.size = *call.details.size;
+    line.set(Field::size);
+  }
+  if (call.kernel) line.kernel = names.add(call.kernel->full);
+  return line;
+}
+
+// Without waits between them, what repeats may be the layers of a model's first run. These are over
+// in no time, so repetitions count as iterations once they have gone on for a while.
+bool are_iterations(const analyze::Iterations& found) {
+  using Found = analyze::Iterations::Found;
+  constexpr std::uint64_t A_WHILE_NS = 1'000'000'000;
+  if (found.found == Found::between_waits) return true;
+  return found.found == Found::within_a_wait &&
+         found.time_at(0.5) * (found.count - found.warm_up) >= A_WHILE_NS;
+}
+
+}  // namespace
+
+void LaunchHistory::call(const Call& call) {
+  process_.pid = call.pid;
+  Line line = line_of(call, names_, process_);
+  threads_.line(line);
+  if (!analyze::is_counted(line)) return;
+  if (line.work == Work::launch) {
+    Thread& thread = history_[call.tid];
+    thread.launches.push_back({call.ts, thread.waited});
+    thread.waited = false;
+    launches_++;
+  } else if (analyze::waits(line.work, line)) {
+    history_[call.tid].waited = true;
+  }
+}
+
+std::uint64_t LaunchHistory::launches(std::uint32_t tid) const {
+  auto known = history_.find(tid);
+  return known == history_.end() ? 0 : known->second.launches.size();
+}
+
+std::optional<NextIteration> LaunchHistory::next_iteration() const {
+  analyze::ThreadsAtWork until_now = threads_;
+  until_now.finish({});
+  if (until_now.threads().empty()) return std::nullopt;
+  const analyze::ThreadWork& busiest = until_now.threads().front();
+  analyze::Iterations found = analyze::find_iterations(busiest);
+  if (!are_iterations(found) || !found.launches) return std::nullopt;
+  NextIteration next;
+  next.tid = busiest.tid;
+  next.warm_up = found.warm_up;
+  next.launches = found.launches;
+  next.number = found.count + 1;
+  // Where nothing separates them, one begins at any of its launches.
+  if (found.found == analyze::Iterations::Found::within_a_wait) return next;
+  // One ends with a wait, but not every wait ends one; and one may be somewhat longer or shorter.
+  const std::uint64_t nearly_all = next.launches - next.launches / 10;
+  const Thread& thread = history_.at(busiest.tid);
+  std::uint64_t since = 0;  // launches of the iteration that has begun
+  for (const Launched& launch : thread.launches) {
+    if (launch.at < found.each.back().begin) continue;
+    if (launch.waited && since >= nearly_all) {
+      since = 0;
+      next.number++;
+    }
+    since++;
+  }
+  if (!thread.waited || since < nearly_all)
+    next.until = since < next.launches ? next.launches - since : 1;
+  return next;
+}
+
+}  // namespace cudabpf::taping

@@ -1,0 +1,324 @@
+#include "taping/tape_writer.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+namespace cudabpf::taping {
+
+namespace {
+
+using bundle::Action;
+using bundle::Address;
+
+// Kernels that wait for other GPUs, or for the program, never end by themselves.
+std::optional<std::string> why_not_again(std::string_view kernel) {
+  constexpr std::string_view COLLECTIVES[] = {"ncclDevKernel", "ncclKernel", "nvshmemi_",
+                                              "cross_device_reduce_"};
+  for (std::string_view part : COLLECTIVES)
+    if (kernel.find(part) != std::string_view::npos)
+      return "it waits for other processes (a collective)";
+  return std::nullopt;
+}
+
+bundle::ImageKind kind_of(std::string_view image) {
+  constexpr std::string_view ELF =
+      "\x7f"
+      "ELF";
+  constexpr std::string_view FAT_BINARY = "\x50\xed\x55\xba";
+  if (image.starts_with(ELF)) return bundle::ImageKind::cubin;
+  return image.starts_with(FAT_BINARY) ? bundle::ImageKind::fat_binary : bundle::ImageKind::ptx;
+}
+
+std::vector<bundle::JitOption> options_in(std::string_view pairs) {
+  std::vector<bundle::JitOption> options;
+  for (; pairs.size() >= 16; pairs.remove_prefix(16)) {
+    std::uint64_t pair[2];
+    std::memcpy(pair, pairs.data(), sizeof(pair));
+    // Addresses of the program's buffers for messages, and their sizes, mean nothing elsewhere.
+    constexpr std::uint32_t FIRST_OF_LOGS = 3, LAST_OF_LOGS = 6;
+    if (pair[0] < FIRST_OF_LOGS || pair[0] > LAST_OF_LOGS)
+      options.push_back({static_cast<std::uint32_t>(pair[0]), {pair[1]}});
+  }
+  return options;
+}
+
+// Of the attributes that a program may set, those that it has set, as far as that can be seen.
+std::vector<bundle::Attribute> attributes_of(const abi::ci_kernel& kernel) {
+  constexpr struct {
+    std::uint32_t attribute;
+    std::int32_t unset;
+  } SETTABLE[] = {{8, -1}, {9, -1}, {11, 0}, {12, 0}, {13, 0}, {14, 0}, {15, 0}};
+  std::vector<bundle::Attribute> attributes;
+  for (auto [attribute, unset] : SETTABLE)
+    if (kernel.has >> attribute & 1 && kernel.attributes[attribute] != unset)
+      attributes.push_back({attribute, kernel.attributes[attribute]});
+  return attributes;
+}
+
+std::uint64_t when(const KeptCall& call) {
+  const Meaning& meaning = call.function->meaning;
+  bool waits = meaning.work == Work::wait || meaning.stream == StreamEffect::query ||
+               meaning.event == EventEffect::query;
+  return waits ? call.end : call.ts;
+}
+
+}  // namespace
+
+TapeWriter::TapeWriter(bundle::FolderWriter& folder, bundle::Manifest& manifest,
+                       const TapedProcess& process, const Handles& handles, StoppedThread& thread,
+                       bool contents)
+    : folder_(folder),
+      manifest_(manifest),
+      process_(process),
+      handles_(handles),
+      thread_(thread),
+      contents_(contents) {
+  manifest_.streams = {{}};
+  streams_[{0, 0}] = 0;
+}
+
+Result<> TapeWriter::write(std::vector<KeptCall> calls) {
+  // What a call waits for has happened when it returns; what it gives the GPU, when it is called.
+  std::stable_sort(calls.begin(), calls.end(),
+                   [](const KeptCall& a, const KeptCall& b) { return when(a) < when(b); });
+  for (const KeptCall& call : calls)
+    if (!call.failed()) TRY(add(call));
+  for (const auto& [key, count] : refused_)
+    manifest_.refused.push_back({key.first, key.second, count});
+  return ok();
+}
+
+void TapeWriter::refuse(const std::string& what, const std::string& why) {
+  refused_[{what, why}]++;
+}
+
+bundle::Operation TapeWriter::operation_of(const KeptCall& call, Action action) {
+  bundle::Operation operation;
+  operation.action = action;
+  operation.call = call.id;
+  operation.stream = stream(call, call.details.stream.value_or(0));
+  return operation;
+}
+
+// The handle 2 is the default stream of the thread that uses it; so is 0 in functions that say so.
+std::uint32_t TapeWriter::stream(const KeptCall& call, std::uint64_t handle) {
+  constexpr std::uint64_t LEGACY = 1, OF_THREAD = 2;
+  bool per_thread =
+      call.function->symbol.ends_with("_ptsz") || call.function->symbol.ends_with("_ptds");
+  if (!handle && per_thread) handle = OF_THREAD;
+  if (handle == LEGACY) handle = 0;
+  std::pair<std::uint64_t, std::uint32_t> key{handle, handle == OF_THREAD ? call.tid : 0};
+  auto [known, is_new] = streams_.try_emplace(key, manifest_.streams.size());
+  if (is_new) {
+    bundle::Stream made;
+    if (auto at = handles_.streams().find(handle); at != handles_.streams().end()) {
+      made.priority = at->second.priority;
+      made.non_blocking = at->second.non_blocking;
+    }
+    manifest_.streams.push_back(made);
+  }
+  return known->second;
+}
+
+std::uint32_t TapeWriter::event(std::uint64_t handle) {
+  auto [known, is_new] = events_.try_emplace(handle, manifest_.events);
+  manifest_.events += is_new;
+  return known->second;
+}
+
+Result<> TapeWriter::add(const KeptCall& call) {
+  const Function& function = *call.function;
+  if (function.launches_kernel()) return add_launch(call);
+  if (function.launches_graph()) {
+    refuse(std::string(function.name), "graphs are not captured yet");
+    return ok();
+  }
+  if (function.type == Type::transfer && function.meaning.node == NodeWork::copy)
+    return add_copy(call);
+  if (function.meaning.node == NodeWork::set) return add_set(call);
+  if (function.memory_effect() != MemoryEffect::none) return add_memory(call);
+  bundle::Operation operation;
+  if (add_event(call, operation) || add_wait(call, operation)) return folder_.add(operation);
+  if (function.meaning.node != NodeWork::none)
+    refuse(std::string(function.name), "it is not captured");
+  return ok();
+}
+
+// ----- launches
+
+Result<> TapeWriter::add_launch(const KeptCall& call) {
+  auto payload = process_.payload(call.payload);
+  if (!call.payload || !payload || payload->state != abi::CI_FILLED || !call.details.has_dims) {
+    refuse(call.kernel.empty() ? "a kernel" : call.kernel, "its parameters could not be read");
+    return ok();
+  }
+  bundle::Operation operation = operation_of(call, Action::launch);
+  bundle::Launch& launch = operation.launch.emplace();
+  launch.kernel = TRY(kernel(call));
+  const Details& details = call.details;
+  launch.grid = {details.grid.x, details.grid.y, details.grid.z};
+  launch.block = {details.block.x, details.block.y, details.block.z};
+  launch.shared = details.shared;
+  launch.cooperative = call.function->name == "cuLaunchCooperativeKernel";
+  launch.parameters = TRY(folder_.add_data(payload->bytes));
+  if (!payload->more.empty()) launch.attributes = TRY(folder_.add_data(payload->more));
+  return folder_.add(operation);
+}
+
+Result<std::uint32_t> TapeWriter::kernel(const KeptCall& call) {
+  std::uint64_t handle = handles_.kernel(call.details.handle.value_or(0));
+  if (auto known = kernels_.find(handle); known != kernels_.end()) return known->second;
+  auto reply = TRY(thread_.order(abi::CI_KERNEL, handle));
+  abi::ci_kernel about{};
+  std::memcpy(&about, process_.window().data(), sizeof(about));
+  bundle::Kernel kernel;
+  kernel.name = call.kernel;
+  if (reply.result) {
+    kernel.refused = fmt::format("the driver does not say what it is (error {})", reply.result);
+  } else {
+    kernel.name.assign(about.name, strnlen(about.name, sizeof(about.name)));
+    kernel.attributes = attributes_of(about);
+    std::uint32_t count = std::min<std::uint32_t>(about.parameters, CI_MAX_PARAMETERS);
+    for (std::uint32_t i = 0; i < count; i++)
+      kernel.parameters.push_back({about.parameter[i].offset, about.parameter[i].size});
+    kernel.refused = why_not_again(kernel.name);
+  }
+  auto of =
+      reply.result ? std::optional<std::uint32_t>() : TRY(module(handles_.owner(about.owner)));
+  if (!of && !kernel.refused) kernel.refused = "its code was loaded in a way that is not captured";
+  if (!of) of = TRY(module(0));
+  kernel.module = *of;
+  auto place = static_cast<std::uint32_t>(manifest_.kernels.size());
+  manifest_.kernels.push_back(std::move(kernel));
+  kernels_[handle] = place;
+  return place;
+}
+
+// Owner 0: an empty image, which refused kernels have.
+Result<std::optional<std::uint32_t>> TapeWriter::module(std::uint64_t owner) {
+  if (auto known = modules_.find(owner); known != modules_.end()) return known->second;
+  std::optional<std::string> code;
+  bundle::Module made;
+  if (!owner) {
+    code = "";
+  } else if (const LoadedCode* loaded = handles_.code(owner)) {
+    auto payload = process_.payload(loaded->payload);
+    if (payload) code = TRY(code_in(*payload));
+    if (payload) made.options = options_in(payload->more);
+    made.library = loaded->library;
+  }
+  std::optional<std::uint32_t>& place = modules_[owner];
+  if (!code) return std::optional<std::uint32_t>();
+  made.image = TRY(folder_.add_image(kind_of(*code), *code));
+  place = static_cast<std::uint32_t>(manifest_.modules.size());
+  manifest_.modules.push_back(std::move(made));
+  if (owner) placed_.push_back({*place, owner});
+  return place;
+}
+
+Result<std::optional<std::string>> TapeWriter::code_in(const Payload& payload) {
+  constexpr std::uint64_t MOST = std::uint64_t{1} << 30;
+  if (payload.state == abi::CI_FILLED) return std::optional(payload.bytes);
+  if (payload.state != abi::CI_ELSEWHERE || payload.size > MOST)
+    return std::optional<std::string>();
+  Snapshots memory(folder_, process_);
+  return std::optional(
+      TRY(memory.read(thread_, payload.at, payload.size, bundle::BlockKind::pinned)));
+}
+
+// ----- memory
+
+Result<> TapeWriter::add_copy(const KeptCall& call) {
+  const Details& details = call.details;
+  bool plain = details.size && details.dst && details.src &&
+               call.function->size.kind == SizeRule::Kind::product;
+  if (!plain) {
+    refuse(std::string(call.function->name), "copies of rows and of arrays are not captured yet");
+    return ok();
+  }
+  bundle::Operation operation = operation_of(call, Action::copy);
+  bundle::Copy& copy = operation.copy.emplace();
+  copy.rows.width = *details.size;
+  auto payload = call.payload ? process_.payload(call.payload) : std::nullopt;
+  bool from_host = payload ? payload->from_host : details.op == Op::HtoD;
+  bool to_host = payload ? !payload->from_host : details.op == Op::DtoH;
+  if (!from_host) copy.from.address = Address{*details.src};
+  if (!to_host) copy.to.address = Address{*details.dst};
+  if (contents_ && payload && payload->state == abi::CI_FILLED)
+    copy.data = TRY(folder_.add_data(payload->bytes));
+  if (contents_ && from_host && !copy.data)
+    operation.refused = "the bytes that came from the host could not be kept";
+  return folder_.add(operation);
+}
+
+Result<> TapeWriter::add_set(const KeptCall& call) {
+  std::string_view name = call.function->name;
+  bundle::Operation operation = operation_of(call, Action::set);
+  bundle::Set& set = operation.set.emplace();
+  bool of_rows = name.starts_with("cuMemsetD2D");
+  std::string_view bits =
+      name.substr(of_rows ? sizeof("cuMemsetD2D") - 1 : sizeof("cuMemsetD") - 1);
+  set.element = bits.starts_with("32") ? 4 : bits.starts_with("16") ? 2 : 1;
+  set.to.address = Address{call.word(0)};
+  set.to.pitch = of_rows ? call.word(1) : 0;
+  set.value = static_cast<std::uint32_t>(call.word(of_rows ? 2 : 1));
+  if (set.element < 4) set.value &= (1U << 8 * set.element) - 1;
+  set.rows.width = call.word(of_rows ? 3 : 2) * set.element;
+  set.rows.height = of_rows ? call.word(4) : 1;
+  if (!set.rows.width || !set.rows.height) return ok();
+  return folder_.add(operation);
+}
+
+Result<> TapeWriter::add_memory(const KeptCall& call) {
+  MemoryEffect effect = call.function->memory_effect();
+  bool begins = effect == MemoryEffect::alloc || effect == MemoryEffect::map;
+  bool ends = effect == MemoryEffect::free || effect == MemoryEffect::unmap;
+  const Details& details = call.details;
+  // The memory of a handle is there when it is mapped.
+  bool has_place = details.ptr && *details.ptr && details.size && *details.size;
+  if (!(begins || ends) || !has_place) return ok();
+  bundle::Operation operation = operation_of(call, begins ? Action::alloc : Action::free);
+  operation.memory = {{*details.ptr},
+                      *details.size,
+                      call.function->kind == MemoryKind::host      ? bundle::BlockKind::pinned
+                      : call.function->kind == MemoryKind::managed ? bundle::BlockKind::managed
+                                                                   : bundle::BlockKind::device,
+                      0};
+  return folder_.add(operation);
+}
+
+// ----- order
+
+bool TapeWriter::add_event(const KeptCall& call, bundle::Operation& operation) {
+  const Meaning& meaning = call.function->meaning;
+  auto named = [&](Role role) {
+    for (const Argument& argument : call.function->arguments)
+      if (argument.role == role && !argument.out && argument.word >= 0)
+        return call.word(static_cast<std::size_t>(argument.word));
+    return std::uint64_t{0};
+  };
+  Action action = Action::record;
+  if (meaning.event == EventEffect::wait)
+    action = Action::wait;
+  else if (call.function->name == "cuEventQuery" || call.function->name == "cuEventSynchronize")
+    action = Action::await;
+  else if (meaning.event != EventEffect::record)
+    return false;
+  if (action == Action::await && call.result != 0) return false;  // it was not done yet
+  operation = operation_of(call, action);
+  operation.event = event(named(Role::event));
+  return true;
+}
+
+bool TapeWriter::add_wait(const KeptCall& call, bundle::Operation& operation) {
+  const Function& function = *call.function;
+  bool queries = function.name == "cuStreamQuery";
+  if (function.meaning.work != Work::wait && !queries) return false;
+  if (queries && call.result != 0) return false;
+  bool of_stream = call.details.stream.has_value();
+  operation = operation_of(call, of_stream ? Action::sync : Action::drain);
+  return true;
+}
+
+}  // namespace cudabpf::taping

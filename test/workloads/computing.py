@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Iterations that compute on the simulated GPU (FAKE_CUDA_COMPUTE), for captures and their replay.
+
+    computing.py LIBRARY [--iterations N] [--with PART]…
+
+Each iteration copies a number to the GPU, runs kernels whose outputs depend on the iterations before, and brings a sum back,
+which is printed."""
+import argparse
+import ctypes
+import pathlib
+import struct
+import sys
+from ctypes import byref, c_float, c_int, c_uint, c_uint64, c_void_p
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "fake_libcuda/compute"))
+import images  # noqa: E402
+
+COUNT = 1000
+ROWS = 3
+
+
+class Gpu:
+    def __init__(self, library):
+        self.cuda = ctypes.CDLL(library)
+        self.must("cuInit", 0)
+        context = c_void_p()
+        self.must("cuCtxCreate_v2", byref(context), c_uint(0), c_int(0))
+
+    def must(self, name, *arguments):
+        status = getattr(self.cuda, name)(*(c_uint64(a) if isinstance(a, int) else a for a in arguments))
+        if status:
+            raise SystemExit(f"{name}: {status}")
+
+    def allocated(self, size):
+        pointer = c_uint64()
+        self.must("cuMemAlloc_v2", byref(pointer), size)
+        return pointer.value
+
+    def mapped(self, size):
+        """Memory that is created and mapped, as a framework's own allocator has it."""
+        pointer, memory = c_uint64(), c_uint64()
+        self.must("cuMemAddressReserve", byref(pointer), size, 0, 0, 0)
+        self.must("cuMemCreate", byref(memory), size, ctypes.create_string_buffer(64), 0)
+        self.must("cuMemMap", pointer.value, size, 0, memory.value, 0)
+        return pointer.value
+
+    def functions(self, *names, **variables):
+        module = c_void_p()
+        image = images.cubin(names, variables)
+        self.must("cuModuleLoadData", byref(module), image)
+        found = {}
+        for name in names:
+            found[name] = c_void_p()
+            self.must("cuModuleGetFunction", byref(found[name]), module, name.encode())
+        for name in variables:
+            address, size = c_uint64(), c_uint64()
+            self.must("cuModuleGetGlobal_v2", byref(address), byref(size), module, name.encode())
+        return found
+
+    def launch(self, function, *values, stream=None):
+        pointers = (c_void_p * max(1, len(values)))(*(ctypes.addressof(value) for value in values))
+        self.must("cuLaunchKernel", function, *[c_uint(n) for n in (4, 1, 1, 256, 1, 1, 0)], stream, pointers, None)
+
+    def launch_packed(self, function, parameters):
+        """As cuBLASLt launches: all parameters in one buffer."""
+        buffer, size = ctypes.create_string_buffer(parameters, len(parameters)), c_uint64(len(parameters))
+        extra = (c_void_p * 5)(1, ctypes.addressof(buffer), 2, ctypes.addressof(size), 0)
+        self.must("cuLaunchKernel", function, *[c_uint(n) for n in (1, 1, 1, 32, 1, 1, 0)], None, None, extra)
+
+    def floats_at(self, at, count=COUNT):
+        data = ctypes.create_string_buffer(4 * count)
+        self.must("cuMemcpyDtoH_v2", data, at, len(data))
+        return struct.unpack(f"<{count}f", data.raw)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("library")
+    parser.add_argument("--iterations", type=int, default=40)
+    parser.add_argument("--with", dest="parts", action="append", default=[], choices=("clock", "streams", "fault"))
+    options = parser.parse_args()
+    gpu = Gpu(options.library)
+    f = gpu.functions("fill", "add", "scale", "sum_rows", "fill_packed", "scale_by_variable", "count_runs", "not_deterministic",
+                      factor=struct.pack("<f", 0.5), runs=struct.pack("<I", 7))
+    size = 4 * COUNT
+    number, total, out, runs = (gpu.allocated(size) for _ in range(4))
+    rows = [gpu.allocated(size) for _ in range(ROWS)]
+    weights = gpu.mapped(2 << 20)
+    table = gpu.allocated(8 * ROWS)
+    gpu.must("cuMemcpyHtoD_v2", table, struct.pack(f"<{ROWS}Q", *rows), 8 * ROWS)
+    gpu.launch(f["fill"], c_uint64(weights), c_uint(COUNT), c_float(1.25))
+    gpu.launch(f["fill"], c_uint64(total), c_uint(COUNT), c_float(0))
+    stream, done = c_void_p(), c_void_p()
+    gpu.must("cuStreamCreateWithPriority", byref(stream), c_uint(1), c_int(-1))
+    gpu.must("cuEventCreate", byref(done), c_uint(2))
+    for i in range(options.iterations):
+        data = struct.pack(f"<{COUNT}f", *([float(i % 7)] * COUNT))
+        gpu.must("cuMemcpyHtoD_v2", number, data, size)
+        for row, at in enumerate(rows):
+            gpu.launch(f["fill"], c_uint64(at), c_uint(COUNT), c_float(row + i % 3))
+        gpu.launch(f["sum_rows"], c_uint64(table), c_uint(ROWS), c_uint(COUNT), c_uint64(out))
+        gpu.must("cuEventRecord", done, None)
+        gpu.must("cuStreamWaitEvent", stream, done, c_uint(0))
+        gpu.launch(f["add"], c_uint64(out), c_uint64(number), c_uint64(out), c_uint(COUNT), stream=stream)
+        gpu.must("cuStreamSynchronize", stream)
+        gpu.launch(f["scale_by_variable"], c_uint64(out), c_uint(COUNT))
+        gpu.launch(f["add"], c_uint64(out), c_uint64(weights), c_uint64(out), c_uint(COUNT))
+        gpu.launch_packed(f["fill_packed"], struct.pack("<BQI", 3, rows[0], COUNT))
+        gpu.must("cuMemcpyDtoD_v2", rows[1], rows[0], size // 2)
+        gpu.must("cuMemsetD32_v2", rows[2], c_uint(0x3F800000), COUNT // 4)
+        gpu.launch(f["count_runs"], c_uint64(runs))
+        if "clock" in options.parts:
+            gpu.launch(f["not_deterministic"], c_uint64(rows[2] + 2000), c_uint(8))
+        gpu.launch(f["add"], c_uint64(total), c_uint64(out), c_uint64(total), c_uint(COUNT))
+        print(f"{i} {sum(gpu.floats_at(total))}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
