@@ -246,7 +246,7 @@ Result<Taper::Next> Taper::begin_capture(StoppedThread& thread) {
   captured_.bytes = bytes_in(all);
   if (wanted_.contents) {
     if (wanted_.most_bytes && captured_.bytes > wanted_.most_bytes)
-      return Error{fmt::format("its memory of {} is more than --max-capture allows",
+      return Error{fmt::format("its memory of {} is more than --max-memory allows",
                                human_bytes(captured_.bytes)),
                    {}};
     snapshots_ = std::make_unique<Snapshots>(*folder_, *process_);

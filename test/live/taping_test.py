@@ -1,0 +1,172 @@
+"""`run --capture`: an iteration is captured whole, and the program does not notice.
+
+These tests are run only this way (inside_tests.txt). What is in a capture is compared with the simulated driver's own log.
+"""
+import collections
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+import harness
+import insiders
+from harness import AS_USER, CUDABPF, LIBRARY, PYTHON, Program, wait_for
+
+TEST = pathlib.Path(__file__).resolve().parent.parent
+PROGRAM = [TEST / "workloads/computing.py", TEST / "fake_libcuda/compute/images.py"]
+ITERATION = ["fill"] * 3 + ["sum_rows", "add", "scale_by_variable", "add", "fill_packed", "count_runs", "add"]
+ACTIONS = {"launch": len(ITERATION), "copy": 3, "set": 1, "record": 1, "wait": 1, "sync": 1}
+# Calls from a second thread, as fast as it can, until the first has ended.
+BESIDE = """
+import threading
+import computing
+def call():
+    while True:
+        gpu.cuda.cuCtxSynchronize()
+gpu = None
+made = computing.Gpu.__init__
+def begin(self, library):
+    global gpu
+    made(self, library)
+    gpu = self
+    threading.Thread(target=call, daemon=True).start()
+computing.Gpu.__init__ = begin
+computing.main()
+"""
+NEVER_TWICE = "setup; module m; function f m k; function g m l; launch f 1 1 1 1 1 1 0 0; launch g 1 1 1 1 1 1 0 0"
+
+
+class Live(insiders.InsideTest):
+    def setUp(self):
+        super().setUp()
+        for file in PROGRAM:
+            shutil.copy(file, self.folder)
+        self.capture = f"{self.folder}/capture"
+
+    def command(self, *arguments):
+        return [PYTHON, "-B", f"{self.folder}/computing.py", LIBRARY, *arguments]
+
+    def computing(self, **more):
+        return self.environment(COMPUTE=1, **more)
+
+    def captured(self, *flags, command=None, status=0):
+        """Captures; returns what cudabpf said, and checks that the program did the same as without it."""
+        command = command or self.command()
+        plain = self.untraced(command, env=self.computing(COUNTS=None, LOG=None))
+        done = self.run_cudabpf("run", "--capture", self.capture, "-o", self.path, *flags, "--", *command, env=self.computing())
+        self.assertEqual((done.returncode, done.stdout.decode()), (status, plain.stdout.decode()), done.stderr)
+        return done.stderr.decode()
+
+    def manifest(self):
+        return json.loads(pathlib.Path(self.capture, "manifest.json").read_text(encoding="utf-8"))
+
+    def tape(self):
+        return [json.loads(line) for line in pathlib.Path(self.capture, "tape.jsonl").read_text(encoding="utf-8").splitlines()]
+
+    def check_whole_iteration(self, number=None):
+        manifest, tape = self.manifest(), self.tape()
+        self.assertEqual(manifest["refused"], [])
+        self.assertEqual(collections.Counter(operation["op"] for operation in tape), collections.Counter(ACTIONS))
+        names = [kernel["name"] for kernel in manifest["kernels"]]
+        self.assertEqual([names[operation["launch"]["kernel"]] for operation in tape if operation["op"] == "launch"], ITERATION)
+        if number:
+            self.assertEqual(manifest["iteration"]["number"], number)
+        self.check_calls_of(tape)
+        return manifest, tape
+
+    def check_calls_of(self, tape):
+        """The tape has the very calls that the driver got between its first and its last, by their ids in the trace."""
+        trace = self.read()
+        self.check_accounts(trace)
+        self.check_law(trace)
+        # cudabpf has asked the driver, too, but never for these.
+        counts = self.record().counts
+        for name in ("cuLaunchKernel", "cuMemcpyHtoD_v2", "cuMemcpyDtoD_v2", "cuMemsetD32_v2", "cuModuleLoadData", "cuStreamSynchronize"):
+            self.assertEqual(sum(harness.symbol_of(call) == name for call in trace.calls), counts[name], name)
+        by_id = {call["id"]: call for call in trace.calls}
+        calls = [by_id[operation["call"]] for operation in tape]
+        self.assertEqual([call["name"] for call in calls if call["type"] == "kernel"], ["cuLaunchKernel"] * len(ITERATION))
+        ids = {call["id"] for call in calls}
+        between = {call["id"] for call in trace.calls if min(ids) <= call["id"] <= max(ids)}
+        self.assertEqual(ids, between)
+
+    def test_first_steady(self):
+        said = self.captured()
+        self.assertIn("captured into", said)
+        manifest, tape = self.check_whole_iteration()
+        self.assertEqual(os.stat(self.capture).st_mode & 0o777, 0o700)
+        self.assertEqual([variable["name"] for variable in manifest["modules"][0]["variables"]], ["factor", "runs"])
+        runs = manifest["modules"][0]["variables"][1]
+        data = pathlib.Path(self.capture, "data").read_bytes()
+        before, after = (int.from_bytes(data[part["offset"]:part["offset"] + 4], "little") for part in (runs["before"], runs["after"]))
+        self.assertEqual(after, before + 1)
+        self.assertEqual(before, 7 + manifest["iteration"]["number"] - 1)
+        packed = [operation for operation in tape if operation["op"] == "launch"][7]["launch"]["parameters"]
+        self.assertEqual(packed["size"], 13)
+
+    def test_by_number(self):
+        self.captured("--at", "12")
+        self.check_whole_iteration(12)
+
+    def test_by_time(self):
+        self.captured("--at", "1ms")
+        self.check_whole_iteration()
+
+    def test_number_that_never_comes(self):
+        said = self.captured("--at", "1000")
+        self.assertIn("no iteration was captured", said)
+        self.assertFalse(os.path.exists(f"{self.capture}/manifest.json"))
+
+    def test_no_iterations(self):
+        done = self.run_cudabpf("run", "--capture", self.capture, "-o", self.path, "--", *harness.calls(NEVER_TWICE))
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"no iteration was captured: no iterations could be told in 2 launches", done.stderr)
+        self.check_whole(self.read())
+
+    def test_no_contents(self):
+        self.captured("--contents", "none", "--redact")
+        manifest, tape = self.check_whole_iteration()
+        self.assertEqual((manifest["contents"], manifest["before"], manifest["memory_pages"]), (False, [], 0))
+        self.assertFalse([operation for operation in tape if "data" in operation.get("copy", {})])
+
+    def test_memory_limit(self):
+        said = self.captured("--max-memory", "1M")
+        self.assertIn("no iteration was captured: its memory of 2.03 MiB is more than --max-memory allows", said)
+
+    def test_other_threads_are_held(self):
+        beside = f"{self.folder}/beside.py"
+        pathlib.Path(beside).write_text(BESIDE, encoding="utf-8")
+        said = self.captured(command=[PYTHON, "-B", beside, LIBRARY])
+        self.assertIn("captured into", said)
+        manifest, tape = self.manifest(), self.tape()
+        self.assertEqual(manifest["refused"], [])
+        self.assertEqual(sum(operation["op"] == "launch" for operation in tape), len(ITERATION))
+
+    def test_killed(self):
+        """cudabpf is killed while the program runs, and perhaps stands: the program goes on."""
+        for _ in range(5):
+            self.setUp()
+            tracer = Program([CUDABPF, "run", "--capture", self.capture, "-q", "-o", self.path, "--", *self.command("--iterations", "400")],
+                             env=self.computing(COUNTS=None), stdout=subprocess.PIPE, **AS_USER)
+            self.addCleanup(tracer.kill)
+            wait_for(lambda: os.path.exists(f"{self.capture}/memory") and os.path.getsize(f"{self.capture}/memory"), "a page that is copied")
+            tracer.signal(signal.SIGKILL)
+            self.assertIn(b"\n399 ", tracer.process.stdout.read())
+
+    def test_refused(self):
+        os.mkdir(self.capture)
+        pathlib.Path(self.capture, "other").write_text("", encoding="utf-8")
+        os.chmod(self.capture, 0o777)
+        for flags, why in ((("--capture", self.capture), "is there already, and is not an empty folder"),
+                           (("--capture", self.folder + "/new", "--redact"), "a capture holds all of the program's data"),
+                           (("--capture", self.folder + "/new", "--no-returns"), "what calls return is needed"),
+                           (("--capture", self.folder + "/new", "--at", "0"), "iterations are counted from 1")):
+            done = self.run_cudabpf("run", "-o", self.path, *flags, "--", *self.command())
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(why, done.stderr.decode())
+
+
+if __name__ == "__main__":
+    harness.main()
