@@ -23,32 +23,35 @@ static inline bool ci_calls_itself(void) { return ci_thread.calls_itself; }
 
 /* The functions of the driver that orders call, and their results. */
 typedef int ci_result;
-#define CI_DRIVER_FUNCTIONS(of)                                                                    \
-  of(cuCtxGetDevice, (int* device)) of(cuCtxGetLimit, (size_t * value, int limit)) of(             \
-      cuCtxSynchronize, (void)) of(cuDeviceGetAttribute, (int* value, int attribute, int device))  \
-      of(cuDeviceGetName, (char* name, int size, int device))                                      \
-          of(cuDeviceGetUuid_v2, (__u8 * uuid, int device))                                        \
-              of(cuDeviceTotalMem_v2, (size_t * size, int device)) of(cuDriverGetVersion,          \
-                                                                      (int* version))              \
-                  of(cuFuncGetAttribute, (int* value, int attribute, __u64 function)) of(          \
-                      cuFuncGetModule, (__u64 * module, __u64 function))                           \
-                      of(cuFuncGetName, (const char** name, __u64 function)) of(                   \
-                          cuFuncGetParamInfo,                                                      \
-                          (__u64 function, size_t at, size_t * offset, size_t * size))             \
-                          of(cuKernelGetAttribute,                                                 \
-                             (int* value, int attribute, __u64 kernel, int device))                \
-                              of(cuKernelGetLibrary, (__u64 * library, __u64 kernel))              \
-                                  of(cuKernelGetName, (const char** name, __u64 kernel)) of(       \
-                                      cuKernelGetParamInfo,                                        \
-                                      (__u64 kernel, size_t at, size_t * offset, size_t * size))   \
-                                      of(cuLibraryGetGlobal, (__u64 * address, size_t * size,      \
-                                                              __u64 library, const char* name))    \
-                                          of(cuMemcpyDtoH_v2, (void* to, __u64 from, size_t size)) \
-                                              of(cuModuleGetGlobal_v2,                             \
-                                                 (__u64 * address, size_t * size, __u64 module,    \
-                                                  const char* name))                               \
-                                                  of(cuPointerGetAttribute,                        \
-                                                     (void* value, int attribute, __u64 pointer))  \
+#define CI_DRIVER_FUNCTIONS(of)                                                                   \
+  of(cuCtxGetDevice, (int* device)) of(cuCtxGetLimit, (size_t * value, int limit)) of(            \
+      cuCtxSynchronize, (void)) of(cuDeviceGetAttribute, (int* value, int attribute, int device)) \
+      of(cuDeviceGetName, (char* name, int size, int device))                                     \
+          of(cuDeviceGetUuid_v2, (__u8 * uuid, int device)) of(                                   \
+              cuDeviceTotalMem_v2, (size_t * size, int device)) of(cuDriverGetVersion,            \
+                                                                   (int* version))                \
+              of(cuFuncGetAttribute, (int* value, int attribute, __u64 function)) of(             \
+                  cuFuncGetModule, (__u64 * module, __u64 function))                              \
+                  of(cuFuncGetName, (const char** name, __u64 function)) of(                      \
+                      cuFuncGetParamInfo,                                                         \
+                      (__u64 function, size_t at, size_t * offset, size_t * size))                \
+                      of(cuKernelGetAttribute,                                                    \
+                         (int* value, int attribute, __u64 kernel, int device))                   \
+                          of(cuKernelGetLibrary, (__u64 * library, __u64 kernel))                 \
+                              of(cuKernelGetName, (const char** name, __u64 kernel)) of(          \
+                                  cuKernelGetParamInfo,                                           \
+                                  (__u64 kernel, size_t at, size_t * offset, size_t * size))      \
+                                  of(cuLibraryGetGlobal, (__u64 * address, size_t * size,         \
+                                                          __u64 library, const char* name))       \
+                                      of(cuMemcpyDtoH_v2, (void* to, __u64 from, size_t size))    \
+                                          of(cuMemHostRegister_v2,                                \
+                                             (void* at, size_t size, unsigned flags))             \
+                                              of(cuMemHostUnregister, (void* at)) of(             \
+                                                  cuModuleGetGlobal_v2,                           \
+                                                  (__u64 * address, size_t * size, __u64 module,  \
+                                                   const char* name))                             \
+                                                  of(cuPointerGetAttribute,                       \
+                                                     (void* value, int attribute, __u64 pointer)) \
                                                       of(cuStreamQuery, (__u64 stream))
 
 struct ci_driver_functions {
