@@ -69,16 +69,22 @@ Result<std::unique_ptr<taping::Taper>> IterationFlags::taper(const CaptureFlags&
   return std::make_unique<taping::Taper>(std::move(wanted));
 }
 
-void say_captured(const taping::Taper& taper, const IterationFlags& flags) {
-  const taping::Captured& captured = taper.captured();
-  if (!captured.done) return log::warning("no iteration was captured: {}", captured.why_not);
-  log::hint("iteration {} captured into {}: {} of {}, {} of memory; the program stood still for {}",
-            captured.iteration, flags.folder,
-            count_of(captured.operations, "operation", "operations"),
-            count_of(captured.kernels, "kernel", "kernels"), human_bytes(captured.bytes),
-            human_time(captured.stood_ns));
-  log::hint("it holds the program's weights, inputs and code; `cudabpf replay {}` runs it again",
-            flags.folder);
+void say_captured(const taping::Taper& taper) {
+  std::vector<taping::Captured> all = taper.captured();
+  for (const taping::Captured& captured : all) {
+    std::string of = all.size() > 1 ? fmt::format(" of pid {}", captured.pid) : "";
+    if (!captured.done)
+      log::warning("no iteration{} was captured: {}", of, captured.why_not);
+    else
+      log::hint("iteration {}{} is in {}: {} of {}, {} of memory; it stood still for {}",
+                captured.iteration, of, captured.folder,
+                count_of(captured.operations, "operation", "operations"),
+                count_of(captured.kernels, "kernel", "kernels"), human_bytes(captured.bytes),
+                human_time(captured.stood_ns));
+  }
+  if (all.empty()) log::warning("no iteration was captured: no process called cuInit");
+  if (std::any_of(all.begin(), all.end(), [](const auto& one) { return one.done; }))
+    log::hint("a capture holds the program's weights, inputs and code; `cudabpf replay` runs it");
 }
 
 }  // namespace cudabpf::cli

@@ -27,6 +27,6 @@ struct IterationFlags {
 };
 
 // What came of it, when the trace has ended.
-void say_captured(const taping::Taper& taper, const IterationFlags& flags);
+void say_captured(const taping::Taper& taper);
 
 }  // namespace cudabpf::cli

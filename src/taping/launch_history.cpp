@@ -1,6 +1,10 @@
 #include "taping/launch_history.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "util/console/terminal.hpp"
 
 namespace cudabpf::taping {
 
@@ -53,14 +57,17 @@ void LaunchHistory::call(const Call& call) {
   process_.pid = call.pid;
   Line line = line_of(call, names_, process_);
   threads_.line(line);
+  line.tid = 0;
+  together_.line(line);
   if (!analyze::is_counted(line)) return;
-  if (line.work == Work::launch) {
-    Thread& thread = history_[call.tid];
-    thread.launches.push_back({call.ts, thread.waited});
-    thread.waited = false;
-    launches_++;
-  } else if (analyze::waits(line.work, line)) {
-    history_[call.tid].waited = true;
+  for (std::uint32_t tid : {call.tid, 0U}) {
+    Thread& thread = history_[tid];
+    if (line.work == Work::launch) {
+      thread.launches.push_back({call.ts, thread.waited});
+      thread.waited = false;
+    } else if (analyze::waits(line.work, line)) {
+      thread.waited = true;
+    }
   }
 }
 
@@ -70,7 +77,19 @@ std::uint64_t LaunchHistory::launches(std::uint32_t tid) const {
 }
 
 std::optional<NextIteration> LaunchHistory::next_iteration() const {
-  analyze::ThreadsAtWork until_now = threads_;
+  auto next = next_of(threads_);
+  return next ? next : next_of(together_);
+}
+
+std::string LaunchHistory::why_not() const {
+  return fmt::format(
+      "no iterations could be told in {}: at least {} with a wait for the GPU after each, or a "
+      "second of them without",
+      count_of(launches(0), "launch", "launches"), 3);
+}
+
+std::optional<NextIteration> LaunchHistory::next_of(const analyze::ThreadsAtWork& threads) const {
+  analyze::ThreadsAtWork until_now = threads;
   until_now.finish({});
   if (until_now.threads().empty()) return std::nullopt;
   const analyze::ThreadWork& busiest = until_now.threads().front();

@@ -12,9 +12,10 @@
 
 namespace cudabpf::taping {
 
-// A thread's next iteration, as its earlier ones were.
+// The next iteration of a thread, as its earlier ones were. In training, one thread computes
+// forwards and another backwards: then it is that of all threads together.
 struct NextIteration {
-  std::uint32_t tid = 0;
+  std::uint32_t tid = 0;       // 0: of all threads together
   std::uint64_t number = 0;    // from 1
   std::uint64_t warm_up = 0;   // iterations before it that are warm-up
   std::uint64_t launches = 0;  // of an iteration
@@ -23,15 +24,19 @@ struct NextIteration {
 
 class LaunchHistory {
  public:
-  LaunchHistory() : idle_(names_, 0), threads_({}, idle_) { process_.number = 1; }
+  LaunchHistory() : idle_(names_, 0), threads_({}, idle_), together_({}, idle_) {
+    process_.number = 1;
+  }
   LaunchHistory(const LaunchHistory&) = delete;
   LaunchHistory& operator=(const LaunchHistory&) = delete;
 
   void call(const Call& call);
   // Nothing: no iterations can be told yet.
   std::optional<NextIteration> next_iteration() const;
+  // Of a thread, or with tid 0 of all.
   std::uint64_t launches(std::uint32_t tid) const;
-  std::uint64_t launches() const { return launches_; }  // of all threads
+  // Why there is no next iteration.
+  std::string why_not() const;
 
  private:
   struct Launched {
@@ -43,12 +48,13 @@ class LaunchHistory {
     bool waited = false;  // since its last launch
   };
 
+  std::optional<NextIteration> next_of(const analyze::ThreadsAtWork& threads) const;
+
   analyze::Names names_;
   analyze::Process process_;
   analyze::Idle idle_;  // is shown nothing
-  analyze::ThreadsAtWork threads_;
-  std::map<std::uint32_t, Thread> history_;  // by thread
-  std::uint64_t launches_ = 0;
+  analyze::ThreadsAtWork threads_, together_;
+  std::map<std::uint32_t, Thread> history_;  // by thread; 0: all together
 };
 
 }  // namespace cudabpf::taping

@@ -1,67 +1,39 @@
-// Captures one iteration of a process: finds out where its iterations begin, has it stand there
-// once before and once after one, and writes what that iteration asked of the GPU into a folder.
-//
-// The process stops at a launch whenever it has launched twice as much as at the last stop, until
-// its iterations can be told; then where the next one begins. So what is captured does not depend
-// on how fast anybody is.
+// Captures an iteration of each process of a command: one folder for each, in the order in which
+// their iterations begin.
 #pragma once
 
-#include <condition_variable>
-#include <cstdint>
-#include <deque>
-#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "bundle/folder.hpp"
 #include "cudabpf/sink.hpp"
 #include "cudabpf/taped_process.hpp"
-#include "state/followed_memory.hpp"
-#include "taping/handles.hpp"
-#include "taping/kept_call.hpp"
-#include "taping/launch_history.hpp"
-#include "taping/snapshot.hpp"
-#include "taping/tape_writer.hpp"
+#include "taping/process_taper.hpp"
 
 namespace cudabpf::taping {
 
-struct Wanted {
-  std::string folder;
-  std::uint64_t iteration = 0;  // as answers count them; 0: the first steady one
-  std::uint64_t after_ns = 0;   // the first that begins this long after the trace
-  bool contents = true;
-  std::uint64_t most_bytes = 0;  // of memory; 0: any
-};
-
-// What came of it.
-struct Captured {
-  bool done = false;
-  std::string why_not;  // if it is not done
-  std::uint64_t iteration = 0, operations = 0, kernels = 0, bytes = 0, stood_ns = 0;
-};
-
-class Taper final : public Sink, public Taping, private LiveMemory::Listener {
+class Taper final : public Sink, public Taping {
  public:
   explicit Taper(Wanted wanted) : wanted_(std::move(wanted)) {}
-  ~Taper() override;
-  // Makes the folder, and begins. `settle` waits until all records made so far have reached this
-  // sink.
+  Taper(const Taper&) = delete;
+  Taper& operator=(const Taper&) = delete;
+  ~Taper() override { close(); }
+  // Whether the folder can be made, and what `settle` of Surroundings is.
   Result<> open(std::function<bool()> settle);
-  // The process has ended, or the trace: no more stops.
+  // The command has ended, or the trace: no more stops.
   void close();
-  const Captured& captured() const { return captured_; }  // after close()
+  // Of processes that launched anything. After close().
+  std::vector<Captured> captured() const;
 
   std::uint64_t begins(std::shared_ptr<TapedProcess> process) override;
   void stopped(std::unique_ptr<StoppedThread> thread) override;
 
   void begin(const Session& session) override;
   void call(const Call& call) override;
-  void process(const Process& process) override;
   void lost(const LossEvent& loss) override;
+  void process(const Process&) override {}
   void driver_call(const DriverCall&) override {}
   void gpu_error(const GpuError&) override {}
   void gpu_sample(const GpuSample&) override {}
@@ -73,68 +45,16 @@ class Taper final : public Sink, public Taping, private LiveMemory::Listener {
   void end(const Totals&) override {}
 
  private:
-  enum class Stage : std::uint8_t {
-    watching,     // until iterations can be told
-    approaching,  // the beginning of one
-    capturing,    // it
-    over,
-  };
-  // When the thread that stands stops next.
-  struct Next {
-    std::uint64_t launches = 0;
-    std::uint32_t tid = 0;  // as its process knows it
-  };
-
-  void allocated(const LiveMemory::Block&) override {}
-  void ended(const LiveMemory::Block&, std::uint64_t, LiveMemory::Ended) override {}
-  void freed_unknown(const MemoryCall&) override {}
-
-  void run();
-  Next serve(StoppedThread& thread);
-  Next watch(StoppedThread& thread);
-  Next approach(StoppedThread& thread);
-  Result<Next> begin_capture(StoppedThread& thread);
-  Result<Next> go_to_end(StoppedThread& thread);
-  Result<> end_capture(StoppedThread& thread);
-  Next give_up(std::string why);
-
-  bool is_wanted(const NextIteration& next) const;
-  Result<> still(StoppedThread& thread);  // all threads, and the GPU
-  void describe_device(StoppedThread& thread, bundle::Manifest& manifest);
-  Result<> take_variables(StoppedThread& thread);
-  Result<> add_variables(StoppedThread& thread, const std::vector<PlacedModule>& modules);
-  Blocks blocks() const;
+  Result<bundle::FolderWriter> make_folder(std::string& path);
+  std::shared_ptr<ProcessTaper> taper_of(std::uint32_t pid) const;
 
   const Wanted wanted_;
-  std::optional<bundle::FolderWriter> folder_;
-  std::function<bool()> settle_;
-  std::shared_ptr<TapedProcess> process_;
-
-  // What the sink sees, and the worker asks about.
+  Surroundings around_;
   mutable std::mutex mutex_;
-  FollowedMemory memory_{*this};
-  Handles handles_;
-  LaunchHistory history_;
-  std::vector<KeptCall> kept_;
-  bool keeps_ = false;
-  std::uint64_t losses_ = 0, losses_before_ = 0, now_ = 0;
-
-  // The worker's.
-  Stage stage_ = Stage::watching;
-  NextIteration next_;
-  std::uint64_t watched_ = 0;   // launches at the last look
-  std::uint64_t begun_at_ = 0;  // launches of the thread when the iteration began
-  std::uint64_t steps_ = 0;     // stops in search of a beginning
-  std::unique_ptr<Snapshots> snapshots_;
-  std::map<std::uint64_t, std::string> variables_;  // what they held before, by address
-  bundle::Manifest manifest_;
-  Captured captured_;
-
-  std::mutex queue_mutex_;
-  std::condition_variable queued_;
-  std::deque<std::unique_ptr<StoppedThread>> queue_;
-  bool closed_ = false;
-  std::thread worker_;
+  std::map<std::uint32_t, std::shared_ptr<ProcessTaper>> tapers_;  // by process
+  std::vector<std::shared_ptr<ProcessTaper>> ended_;  // of processes that ran another program
+  std::optional<bundle::FolderWriter> first_;         // made when tracing began
+  unsigned folders_ = 0;
 };
 
 }  // namespace cudabpf::taping

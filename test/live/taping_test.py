@@ -94,7 +94,7 @@ class Live(insiders.InsideTest):
 
     def test_first_steady(self):
         said = self.captured()
-        self.assertIn("captured into", said)
+        self.assertRegex(said, r"iteration \d+ is in ")
         manifest, tape = self.check_whole_iteration()
         self.assertEqual(os.stat(self.capture).st_mode & 0o777, 0o700)
         self.assertEqual([variable["name"] for variable in manifest["modules"][0]["variables"]], ["factor", "runs"])
@@ -139,10 +139,26 @@ class Live(insiders.InsideTest):
         beside = f"{self.folder}/beside.py"
         pathlib.Path(beside).write_text(BESIDE, encoding="utf-8")
         said = self.captured(command=[PYTHON, "-B", beside, LIBRARY])
-        self.assertIn("captured into", said)
+        self.assertRegex(said, r"iteration \d+ is in ")
         manifest, tape = self.manifest(), self.tape()
         self.assertEqual(manifest["refused"], [])
         self.assertEqual(sum(operation["op"] == "launch" for operation in tape), len(ITERATION))
+
+    def test_processes(self):
+        """Each has a folder of its own."""
+        both = f"{self.folder}/both.py"
+        pathlib.Path(both).write_text("import subprocess, sys\n"
+                                      "for child in [subprocess.Popen([sys.executable, *sys.argv[1:]]) for _ in range(2)]: assert child.wait() == 0\n",
+                                      encoding="utf-8")
+        done = self.run_cudabpf("run", "--capture", self.capture, "-o", self.path, "--", PYTHON, both, *self.command()[1:], env=self.computing())
+        self.assertEqual(done.returncode, 0)
+        pids = set()
+        for folder in (self.capture, self.capture + ".2"):
+            manifest = json.loads(pathlib.Path(folder, "manifest.json").read_text(encoding="utf-8"))
+            self.assertEqual(manifest["operations"], sum(ACTIONS.values()))
+            self.assertIn(f"iteration {manifest['iteration']['number']} of pid {manifest['iteration']['pid']} is in {folder}: ", done.stderr.decode())
+            pids.add(manifest["iteration"]["pid"])
+        self.assertEqual(pids, {call["pid"] for call in self.read().calls})
 
     def test_killed(self):
         """cudabpf is killed while the program runs, and perhaps stands: the program goes on."""

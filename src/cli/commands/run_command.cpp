@@ -147,7 +147,7 @@ Result<int> capture_command(const RunFlags& flags) {
                      [&](Capture& capture) { capture.source().select_process(pid); }));
   TRY(child.release());
   auto status = session->run_until({.command = &child, .pids = {}});
-  if (taper) say_captured(*taper, flags.iteration);
+  if (taper) say_captured(*taper);
   return status;
 }
 

@@ -99,5 +99,23 @@ TEST_CASE("The thread that launches most is the one whose iterations count") {
   }
   CHECK(program.history.next_iteration()->tid == 7);
   CHECK(program.history.launches(8) == 5);
-  CHECK(program.history.launches() == 75);
+  CHECK(program.history.launches(0) == 75);
+}
+
+TEST_CASE("Where one thread computes forwards and another backwards, both make an iteration") {
+  Program program;
+  for (int i = 0; i < 4; i++) {
+    program.tid = 7;
+    program.token(4);
+    program.tid = 8;
+    for (int k = 0; k < 30; k++) program.launch("backwards");
+    program.tid = 7;
+    program.launch("optimizer");
+    program.wait();
+  }
+  auto next = program.history.next_iteration();
+  REQUIRE(next);
+  CHECK(next->tid == 0);
+  CHECK(next->launches == 45);
+  CHECK(next->until == 0);
 }
