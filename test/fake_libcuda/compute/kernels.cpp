@@ -102,6 +102,16 @@ Status not_deterministic(const KernelRun& run) {
   return kSuccess;
 }
 
+// (uint64_t* place, uint64_t by): reads where the address at `place` leads, and moves it on
+Status advance(const KernelRun& run) {
+  const auto place = run.parameter<uint64_t>(0);
+  if (!is_array(place, 1, 8)) return kIllegalAddress;
+  auto& address = *reinterpret_cast<uint64_t*>(place);
+  if (!is_array(address, 1, 8)) return kIllegalAddress;
+  address += run.parameter<uint64_t>(8);
+  return kSuccess;
+}
+
 Status fault(const KernelRun&) { return kIllegalAddress; }
 
 Status hang(const KernelRun&) {
@@ -119,6 +129,7 @@ const Kernel kKernels[] = {
     {"scale_by_variable", {{0, 8}, {8, 4}}, scale_by_variable, "factor"},
     {"count_runs", {{0, 8}}, count_runs, "runs"},
     {"not_deterministic", {{0, 8}, {8, 4}}, not_deterministic},
+    {"advance", {{0, 8}, {8, 8}}, advance},
     {"fault", {}, fault},
     {"hang", {}, hang},
 };
