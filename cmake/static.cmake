@@ -22,9 +22,9 @@ add_custom_target(static_libraries DEPENDS ${MADE_STATIC})
 set(STATIC_PARTS ${CMAKE_SOURCE_DIR}/cmake) # what the distributions' static libraries lack
 add_executable(cudabpf-static EXCLUDE_FROM_ALL
                $<TARGET_OBJECTS:cudabpf> $<TARGET_OBJECTS:cudabpf_bpf>
-               $<FILTER:$<TARGET_OBJECTS:cudabpf_core>,EXCLUDE,/nvml_library\\.cpp>
+               $<FILTER:$<FILTER:$<TARGET_OBJECTS:cudabpf_core>,EXCLUDE,/nvml_library\\.cpp>,EXCLUDE,/cuda_library\\.cpp>
                ${STATIC_PARTS}/fmt_static.cpp ${STATIC_PARTS}/libelf_static.c
-               ${STATIC_PARTS}/nvml_static.cpp)
+               ${STATIC_PARTS}/nvml_static.cpp ${STATIC_PARTS}/cuda_static.cpp)
 add_dependencies(cudabpf-static static_libraries)
 set_source_files_properties(${STATIC_PARTS}/fmt_static.cpp
                             PROPERTIES COMPILE_OPTIONS -fkeep-inline-functions)

@@ -45,6 +45,8 @@ static int run(int argc, char** argv) {
   try {
     if (cli::is_inside_reader(argc, argv))
       action = [argv] { return cli::read_inside(argv[2]); };
+    else if (cli::is_replay_worker(argc, argv))
+      action = cli::work_on_replay;
     else if (cli::is_completion(argc, argv))
       action = [&app, argc, argv] {
         cli::complete(app, argc, argv);

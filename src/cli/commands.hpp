@@ -26,6 +26,11 @@ void add_machine(CLI::App& app, Action& action);  // what is done without a subc
 bool is_inside_reader(int argc, const char* const* argv);
 Result<int> read_inside(const char* pid);
 
+// What `replay` starts: the process that touches the GPU, and that its parent asks. Not a
+// subcommand, either.
+bool is_replay_worker(int argc, const char* const* argv);
+Result<int> work_on_replay();
+
 // What the shells' completion calls, `cudabpf __complete WORDS…`: prints what may replace the last
 // word, which the cursor is in. The first line is KIND AT WHAT, and each other one a word with,
 // after a tab, what it means.

@@ -6,6 +6,7 @@ namespace cudabpf::exit_code {
 
 inline constexpr int OK = 0;
 inline constexpr int USAGE = 2;
+inline constexpr int DIFFERENT = 117;          // a replay left other bytes than the program
 inline constexpr int CONDITION_HOLDS = 118;    // one of those given with --fail-if
 inline constexpr int CONDITION_UNKNOWN = 119;  // one of them could not be judged, and none holds
 inline constexpr int NOT_PERMITTED = 120;

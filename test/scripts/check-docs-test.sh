@@ -36,8 +36,8 @@ in_synopsis() {
 
 expect "a subcommand that the SYNOPSIS does not have" "SYNOPSIS: 'cudabpf schema' is missing" \
   "$(in_synopsis schema d)"
-expect "a subcommand that the program does not have" "SYNOPSIS: 'cudabpf replay' does not exist" \
-  "$(in_synopsis schema 's/^\.B.*/.B cudabpf replay\n.br\n&/')"
+expect "a subcommand that the program does not have" "SYNOPSIS: 'cudabpf rewind' does not exist" \
+  "$(in_synopsis schema 's/^\.B.*/.B cudabpf rewind\n.br\n&/')"
 expect "an argument that the SYNOPSIS does not have" \
   "SYNOPSIS: 'cudabpf kernels' does not have trace, which --help has" \
   "$(in_synopsis kernels /TRACE/d)"
@@ -54,8 +54,8 @@ expect "an option that the SYNOPSIS does not have" "SYNOPSIS: 'cudabpf doctor' h
 expect "an option that --help does not have" \
   "SYNOPSIS: 'cudabpf doctor' has --jsonl, which --help does not have" \
   "$(in_synopsis doctor 's/json \]/&\n.RB [ \\-\\-jsonl ]/')"
-expect "a subsection of no subcommand" "subsection 'cudabpf replay' is of no subcommand" \
-  's/^\.SS cudabpf schema/.SS cudabpf replay\nReplays.\n&/'
+expect "a subsection of no subcommand" "subsection 'cudabpf rewind' is of no subcommand" \
+  's/^\.SS cudabpf schema/.SS cudabpf rewind\nRewinds.\n&/'
 expect "a subsection that is missing" "no subsection 'cudabpf schema'" '/^\.SS cudabpf schema/,+1d'
 
 root_trace=traces/h200-gpt2.jsonl.zst

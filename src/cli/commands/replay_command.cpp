@@ -1,0 +1,213 @@
+// cudabpf replay: runs a captured iteration again, without its program, and compares what comes
+// out.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "bundle/folder.hpp"
+#include "cli/commands.hpp"
+#include "cli/help.hpp"
+#include "cli/reading_command.hpp"
+#include "cli/request/quantities.hpp"
+#include "replay/gpu/worker.hpp"
+#include "replay/isolated_page.hpp"
+#include "replay/listing.hpp"
+#include "replay/replay_page.hpp"
+#include "replay/replayer.hpp"
+#include "util/console/log.hpp"
+#include "util/demangle/demangle.hpp"
+#include "util/exit_codes.hpp"
+#include "util/text/glob.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+constexpr const char* TIMING_FILE = "full_model_timing.json";
+
+struct ReplayFlags {
+  std::string folder, output, timeout = "60s";
+  std::string match;
+  bool list = false, full = false, isolated = false, json = false;
+  std::uint32_t runs = 10;
+};
+
+struct Opened {
+  bundle::Folder folder;
+  replay::Tape tape;
+  const replay::Manifest& manifest() const { return folder.manifest(); }
+};
+
+Result<Opened> open_capture(const ReplayFlags& flags) {
+  auto folder = TRY(bundle::Folder::open(flags.folder));
+  auto tape = TRY(replay::Tape::read(folder));
+  return Opened{std::move(folder), std::move(tape)};
+}
+
+Result<replay::Options> options_of(const ReplayFlags& flags) {
+  constexpr std::uint32_t MOST_RUNS = 100'000;
+  if (flags.runs > MOST_RUNS)
+    return Error{fmt::format("--runs {}: at most {}", flags.runs, MOST_RUNS), {}, exit_code::USAGE};
+  replay::Options options;
+  options.folder = flags.folder;
+  options.runs = flags.runs;
+  auto patience = std::chrono::nanoseconds(TRY(parse_duration(flags.timeout, "--timeout")));
+  options.patience = std::chrono::duration_cast<std::chrono::milliseconds>(patience);
+  return options;
+}
+
+template <typename Json, typename Text>
+void print_result(const ReplayFlags& flags, Json json, Text text) {
+  if (flags.json) return print_json(json(), stdout);
+  Page page = page_for(stdout);
+  text(page);
+  page.say_left_out();
+  show(page.take(), stdout);
+}
+
+Result<int> list(const ReplayFlags& flags) {
+  auto capture = TRY(open_capture(flags));
+  replay::Replayer replayer(capture.manifest(), capture.tape, TRY(options_of(flags)));
+  replay::Here here;
+  auto gpu = replayer.gpu();
+  if (gpu)
+    here.gpu = *gpu;
+  else
+    here.why = "It cannot be run here: " + gpu.error().message;
+  print_result(
+      flags, [&] { return replay::list_json(capture.manifest(), capture.tape, here); },
+      [&](Page& page) { replay::add_list(page, capture.manifest(), capture.tape, here); });
+  return exit_code::OK;
+}
+
+Result<> write_timing(const ReplayFlags& flags, const analyze::Json& timing) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  fs::create_directories(flags.output, failed);
+  std::string path = fs::path(flags.output) / TIMING_FILE;
+  std::ofstream file(path, std::ios::trunc);
+  file << timing.dump(2, ' ', false, analyze::Json::error_handler_t::replace) << '\n';
+  file.close();
+  if (!file) return Error{"cannot write " + path, {}, exit_code::OUTPUT_FAILED};
+  return ok();
+}
+
+int status_of(const replay::FullReplay& result) {
+  if (!result.failures.empty()) return exit_code::FAILED;
+  return result.is_different() ? exit_code::DIFFERENT : exit_code::OK;
+}
+
+Result<int> replay_all(const ReplayFlags& flags) {
+  auto options = TRY(options_of(flags));
+  auto capture = TRY(open_capture(flags));
+  log::warning("this runs the code in {} on your GPU", flags.folder);
+  replay::Replayer replayer(capture.manifest(), capture.tape, options);
+  auto result = TRY(replayer.full());
+  if (!flags.output.empty())
+    TRY(write_timing(flags, replay::timing_json(result, capture.manifest(), capture.tape)));
+  print_result(
+      flags, [&] { return replay::full_json(result, capture.manifest(), capture.tape); },
+      [&](Page& page) { replay::add_full(page, result, capture.manifest(), capture.tape); });
+  return status_of(result);
+}
+
+// Whole, short or mangled.
+bool is_named(const std::string& pattern, const std::string& mangled) {
+  std::string whole = demangle(mangled);
+  return glob_match(pattern, whole) || glob_match(pattern, short_name(whole)) ||
+         glob_match(pattern, mangled);
+}
+
+Result<std::vector<std::uint32_t>> launches_of(const ReplayFlags& flags, const Opened& capture) {
+  auto distinct = replay::distinct_launches(capture.tape, capture.manifest());
+  std::vector<std::uint32_t> wanted;
+  for (std::uint32_t i = 0; i < distinct.size(); i++)
+    if (flags.match.empty() ||
+        is_named(flags.match, capture.manifest().kernels[distinct[i].kernel].name))
+      wanted.push_back(i);
+  if (wanted.empty())
+    return Error{flags.match.empty() ? "the capture has no launches"
+                                     : "no kernel's name is like " + flags.match,
+                 "see --list", exit_code::NO_TARGET};
+  return wanted;
+}
+
+Result<int> replay_isolated(const ReplayFlags& flags) {
+  auto options = TRY(options_of(flags));
+  options.runs = std::max<std::uint32_t>(options.runs, 1);
+  auto capture = TRY(open_capture(flags));
+  auto launches = TRY(launches_of(flags, capture));
+  log::warning("this runs the code in {} on your GPU", flags.folder);
+  replay::Replayer replayer(capture.manifest(), capture.tape, options);
+  auto result = TRY(replayer.isolated(launches));
+  print_result(
+      flags, [&] { return replay::isolated_json(result, capture.manifest(), capture.tape); },
+      [&](Page& page) { replay::add_isolated(page, result, capture.manifest(), capture.tape); });
+  return status_of(result.tape);
+}
+
+}  // namespace
+
+bool is_replay_worker(int argc, const char* const* argv) {
+  return argc == 2 && argv[1] == std::string_view(replay::WORKER) && replay::has_parent();
+}
+
+Result<int> work_on_replay() { return replay::work_for_parent(); }
+
+void add_replay(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<ReplayFlags>();
+  CLI::App* sub = app.add_subcommand(
+      "replay", "Run a captured iteration again, without its program, and compare the results");
+  sub->group("Subcommands that read captures");
+  sub->add_option("folder", flags->folder, "The capture folder")->type_name("DIR")->required();
+  CLI::Option* list_only =
+      sub->add_flag("--list", flags->list, "Show what is in it, and whether it can be run here");
+  CLI::Option* full =
+      sub->add_flag("--full", flags->full,
+                    "Run all of it, twice, and compare memory; then time it (default)")
+          ->excludes(list_only);
+  CLI::Option* isolated =
+      sub->add_flag("--isolated", flags->isolated,
+                    "Time each kernel by itself, with the inputs that it has on the tape")
+          ->excludes(list_only)
+          ->excludes(full);
+  sub->add_option("--match", flags->match, "Only kernels with such names (*, ?, [abc])")
+      ->type_name("PATTERN")
+      ->needs(isolated);
+  sub->add_option("--runs", flags->runs, "How many runs are timed; 0: none")
+      ->type_name("N")
+      ->capture_default_str();
+  sub->add_option("--timeout", flags->timeout,
+                  "Give up an operation that takes longer (500ms, 60s, 5m)")
+      ->type_name("TIME")
+      ->capture_default_str();
+  sub->add_option("-o,--output", flags->output,
+                  fmt::format("Write {} into this folder", TIMING_FILE))
+      ->type_name("DIR")
+      ->excludes(list_only)
+      ->excludes(isolated);
+  sub->add_flag("--json", flags->json, "Print one JSON object, for programs");
+  using namespace exit_code;
+  add_footer(*sub,
+             {"cudabpf replay capture --list   needs no GPU",
+              "cudabpf replay capture --isolated --match '*gemm*'",
+              "cudabpf replay capture --runs 50 --json   on a GPU like the one it was captured on"},
+             fmt::format("{} done, and memory is as the program left it; {} it is not; {} wrong "
+                         "usage; {} no such kernel; "
+                         "{} the output could not be written in full; {} the capture could "
+                         "not be read or run.",
+                         OK, DIFFERENT, USAGE, NO_TARGET, OUTPUT_FAILED, FAILED));
+  sub->callback([flags, &action] {
+    action = [flags] {
+      if (flags->list) return list(*flags);
+      return flags->isolated ? replay_isolated(*flags) : replay_all(*flags);
+    };
+  });
+}
+
+}  // namespace cudabpf::cli

@@ -1,0 +1,58 @@
+// What runs of the tape left, compared with what the program left: memory, variables, and what its
+// copies brought to the host.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "bundle/folder.hpp"
+#include "replay/compare.hpp"
+#include "replay/gpu/code.hpp"
+#include "replay/gpu/memory.hpp"
+#include "replay/gpu/player.hpp"
+
+namespace cudabpf::replay {
+
+class EndState {
+ public:
+  EndState(const Driver& driver, const bundle::Folder& folder, const GpuCode& code,
+           GpuMemory& memory, const Player& player)
+      : driver_(&driver), folder_(&folder), code_(&code), memory_(&memory), player_(&player) {}
+
+  // After each run.
+  Result<> add_run();
+  // After the last one.
+  Result<Comparison> compare();
+  // Compares what one more run has left, in another way than the others were. What differs between
+  // those says nothing about it.
+  Result<Comparison> judge();
+
+ private:
+  // Calls `work(address, its parts that are compared, what was expected of it)` for each page.
+  template <typename Work>
+  Result<> for_each_page(Work work);
+  Result<std::string> expected(const PageContents::Content& content);
+  Result<std::string> variable(const GpuCode::Variable& variable);
+  template <typename Add>
+  Result<> add(Add add);
+  template <typename Add>
+  Result<> add_memory(Add add);
+  Result<> compare_memory(Comparison& sums);
+  void compare_copies(Comparison& sums) const;
+  void compare_variables(Comparison& sums) const;
+
+  const Driver* driver_;
+  const bundle::Folder* folder_;
+  const GpuCode* code_;
+  GpuMemory* memory_;
+  const Player* player_;
+  bool is_first_ = true;
+  std::unordered_map<std::uint64_t, Runs> pages_;  // that are not as expected, or not in every run
+  std::vector<Runs> variables_;
+  std::optional<Runs> received_;
+};
+
+}  // namespace cudabpf::replay

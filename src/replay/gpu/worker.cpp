@@ -1,0 +1,180 @@
+#include "replay/gpu/worker.hpp"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include <csignal>
+#include <memory>
+#include <optional>
+
+#include "replay/gpu/bench.hpp"
+#include "replay/gpu/end_state.hpp"
+#include "replay/gpu/launch_timing.hpp"
+#include "replay/gpu/saved_state.hpp"
+#include "replay/gpu/tape_timing.hpp"
+
+namespace cudabpf::replay {
+
+namespace {
+
+class Worker {
+ public:
+  explicit Worker(Progress& progress) : progress_(&progress) {}
+
+  Answer answer(const Request& request) {
+    Answer answer;
+    if (auto done = work(request, answer); !done) {
+      answer.error = done.error().message;
+      if (!done.error().hint.empty()) answer.hint = done.error().hint;
+      answer.step = progress_->step();
+    }
+    return answer;
+  }
+
+ private:
+  Result<> work(const Request& request, Answer& answer) {
+    if (!driver_) driver_ = TRY(Driver::load());
+    switch (request.task) {
+      case Task::describe:
+        answer.gpu = TRY(gpu_of(*driver_, TRY(first_device(*driver_))));
+        return ok();
+      case Task::prepare:
+        bench_ = TRY(Bench::set_up(*driver_, *progress_, request, answer));
+        return ok();
+      default:
+        break;
+    }
+    if (!bench_) return Error{"nothing is prepared"};
+    if (request.task == Task::isolate) return isolate(request, answer);
+    if (request.task == Task::finish) return finish(answer);
+    at_.reset();
+    if (request.task == Task::time) return time(request.runs, answer);
+    return request.task == Task::check ? check(answer) : walk(answer);
+  }
+
+  // Two runs show most of what is not deterministic. What then still differs from what the program
+  // left may be the same in two runs by chance: more of them show it.
+  Result<> check(Answer& answer) {
+    constexpr unsigned MOST_RUNS = 8;
+    end_.emplace(*driver_, bench_->folder(), bench_->code(), bench_->memory(), bench_->player());
+    for (unsigned run = 0; run < MOST_RUNS; run++) {
+      TRY(bench_->load(run % 2));
+      TRY(bench_->player().play({}));
+      TRY(end_->add_run());
+      answer.comparison = TRY(end_->compare());
+      answer.comparison->runs = run + 1;
+      if (run && !answer.comparison->is_different()) break;
+    }
+    answer.skipped = bench_->player().skipped();
+    return ok();
+  }
+
+  Result<> walk(Answer& answer) {
+    TRY(bench_->load(0));
+    TRY(bench_->player().play({.waits_for_each = true}));
+    answer.skipped = bench_->player().skipped();
+    return ok();
+  }
+
+  // The first run is a warm-up.
+  Result<> time(std::uint32_t runs, Answer& answer) {
+    TapeTiming timing(*driver_, bench_->player());
+    TRY(timing.prepare());
+    TRY(bench_->load(0));
+    Timing times;
+    for (std::uint32_t i = 0; i <= runs; i++) {
+      std::uint64_t ns = TRY(timing.run_ns());
+      if (i) times.runs_ns.push_back(ns);
+      TRY(bench_->restore());
+    }
+    std::vector<std::uint32_t> of_steps;
+    distinct_launches(bench_->tape(), bench_->folder().manifest(), &of_steps);
+    times.launches = TRY(timing.launches_ns(of_steps));
+    answer.timing = std::move(times);
+    answer.skipped = bench_->player().skipped();
+    return ok();
+  }
+
+  // Everything up to a step, from the beginning unless some of it has been done already.
+  Result<> play_up_to(std::size_t step) {
+    if (!at_ || *at_ > step) {
+      TRY(bench_->load(0));
+      at_ = 0;
+    }
+    TRY(bench_->player().give({.begin = *at_, .end = step}));
+    at_ = step;
+    return bench_->player().finish();
+  }
+
+  Result<> prepare_isolation() {
+    if (alone_) return ok();
+    distinct_ = distinct_launches(bench_->tape(), bench_->folder().manifest());
+    alone_.emplace(*driver_, bench_->player());
+    TRY(alone_->prepare(bench_->device()));
+    saved_.emplace(*driver_, bench_->memory(), bench_->code());
+    if (!TRY(saved_->prepare())) saved_.reset();
+    return ok();
+  }
+
+  // The launch is timed with what the tape before it left for it. Afterwards it is run once more,
+  // for the tape after it: what that leaves shows whether the launch does the same by itself.
+  Result<> isolate(const Request& request, Answer& answer) {
+    TRY(prepare_isolation());
+    if (request.launch >= distinct_.size()) return Error{"there is no such launch"};
+    std::size_t step = distinct_[request.launch].first;
+    TRY(play_up_to(step));
+    if (request.runs && saved_) TRY(saved_->save());
+    TRY(play_up_to(step + 1));
+    if (!request.runs || bench_->player().skipped_steps().contains(step)) return ok();
+    if (saved_) TRY(saved_->bring_back());
+    progress_->at(step);
+    answer.isolated = TRY(alone_->time(step, request.runs));
+    progress_->at_no_step();
+    at_.reset();
+    if (saved_) {
+      TRY(saved_->bring_back());
+      at_ = step;
+    }
+    return play_up_to(step + 1);
+  }
+
+  Result<> finish(Answer& answer) {
+    TRY(play_up_to(bench_->tape().steps().size()));
+    at_.reset();
+    if (end_) answer.comparison = TRY(end_->judge());
+    answer.skipped = bench_->player().skipped();
+    return ok();
+  }
+
+  Progress* progress_;
+  std::optional<Driver> driver_;
+  std::unique_ptr<Bench> bench_;
+  std::optional<EndState> end_;
+  std::optional<std::size_t> at_;  // the step that comes next; nothing: memory is as a run left it
+  std::vector<DistinctLaunch> distinct_;
+  std::optional<LaunchTiming> alone_;
+  std::optional<SavedState> saved_;  // nothing: there is no room for it
+};
+
+}  // namespace
+
+bool has_parent() {
+  int kind = 0;
+  socklen_t size = sizeof(kind);
+  return ::getsockopt(SOCKET_FD, SOL_SOCKET, SO_TYPE, &kind, &size) == 0 &&
+         ::fcntl(PROGRESS_FD, F_GETFD) >= 0;
+}
+
+Result<int> work_for_parent() {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (int fd : {SOCKET_FD, PROGRESS_FD}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  Progress progress = TRY(Progress::in(Fd(PROGRESS_FD)));
+  Lines lines{Fd(SOCKET_FD)};
+  Worker worker(progress);
+  while (auto line = TRY(lines.read()))
+    TRY(lines.write(line_of(worker.answer(TRY(request_in(*line))))));
+  return exit_code::OK;
+}
+
+}  // namespace cudabpf::replay

@@ -1,0 +1,71 @@
+#include "replay/isolated_page.hpp"
+
+#include <fmt/format.h>
+
+#include "replay/launches.hpp"
+#include "replay/listing.hpp"
+#include "replay/microseconds.hpp"
+#include "replay/replay_page.hpp"
+#include "util/demangle/demangle.hpp"
+#include "util/page/table.hpp"
+
+namespace cudabpf::replay {
+
+using bundle::Json;
+
+namespace {
+
+bool is_timed(const IsolatedLaunch& launch) {
+  return launch.time && !launch.time->warm_ns.empty() && !launch.time->cold_ns.empty();
+}
+
+std::string range_text(const std::vector<std::uint64_t>& ns) {
+  auto [least, most] = std::minmax_element(ns.begin(), ns.end());
+  return fmt::format("{:.2f}-{:.2f}", us(*least), us(*most));
+}
+
+}  // namespace
+
+Json isolated_json(const IsolatedReplay& replay, const Manifest& manifest, const Tape& tape) {
+  Json json = full_json(replay.tape, manifest, tape);
+  json.erase("timing");
+  auto distinct = distinct_launches(tape, manifest);
+  json["gpu"] = replay.tape.gpu.name;
+  Json& list = json["launches"] = Json::array();
+  for (const IsolatedLaunch& launch : replay.launches) {
+    Json one = launch_json(distinct[launch.launch], manifest);
+    if (is_timed(launch)) {
+      one["launches_in_a_run"] = launch.time->launches;
+      one["warm_us"] = samples_json(launch.time->warm_ns);
+      one["cold_us"] = samples_json(launch.time->cold_ns);
+    }
+    list.push_back(std::move(one));
+  }
+  return json;
+}
+
+void add_isolated(Page& page, const IsolatedReplay& replay, const Manifest& manifest,
+                  const Tape& tape) {
+  add_outcome(page, replay.tape, manifest);
+  auto distinct = distinct_launches(tape, manifest);
+  Table table("Launches by themselves, in us", {{"warm"},
+                                                {"range", 2, true},
+                                                {"cold"},
+                                                {"cold range", 3, true},
+                                                {"count"},
+                                                {"grid", 1, true},
+                                                {"block", 1, true}});
+  for (const IsolatedLaunch& launch : replay.launches) {
+    const DistinctLaunch& of = distinct[launch.launch];
+    bool timed = is_timed(launch);
+    table.row(short_name(demangle(manifest.kernels[of.kernel].name)),
+              {timed ? fmt::format("{:.2f}", median_us(launch.time->warm_ns)) : "",
+               timed ? range_text(launch.time->warm_ns) : "",
+               timed ? fmt::format("{:.2f}", median_us(launch.time->cold_ns)) : "not run",
+               timed ? range_text(launch.time->cold_ns) : "", with_commas(of.count),
+               dim_text(of.grid), dim_text(of.block)});
+  }
+  table.add_to(page);
+}
+
+}  // namespace cudabpf::replay

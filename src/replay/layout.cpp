@@ -1,0 +1,77 @@
+#include "replay/layout.hpp"
+
+#include <algorithm>
+
+namespace cudabpf::replay {
+
+namespace {
+
+constexpr std::uint64_t HOST_PAGE = 4096;
+
+Range range_of(const bundle::Block& block) {
+  return {block.address.value, block.address.value + block.size};
+}
+
+bool is_on_host(const bundle::Block& block) {
+  return block.kind == bundle::BlockKind::pinned || block.kind == bundle::BlockKind::mapped;
+}
+
+std::vector<Range> live_at_end(const Manifest& manifest, const Tape& tape) {
+  std::vector<Range> live;
+  for (const bundle::Block& block : manifest.blocks)
+    if (!is_on_host(block)) live.push_back(range_of(block));
+  live = merged(std::move(live));
+  std::vector<Range> made;
+  for (const bundle::Operation& operation : tape.operations()) {
+    if (!operation.memory || is_on_host(*operation.memory)) continue;
+    Range range = range_of(*operation.memory);
+    if (operation.action == Action::alloc) made.push_back(range);
+    if (operation.action != Action::free) continue;
+    live = without(live, range);
+    std::erase_if(made, [&](const Range& one) { return range.has(one); });
+  }
+  live.insert(live.end(), made.begin(), made.end());
+  return merged(std::move(live));
+}
+
+}  // namespace
+
+Layout layout_of(const Manifest& manifest, const Tape& tape) {
+  std::vector<Range> device, host, unsettled;
+  auto add = [&](const bundle::Block& block) {
+    (is_on_host(block) ? host : device).push_back(range_of(block));
+  };
+  for (const bundle::Block& block : manifest.blocks) add(block);
+  for (const bundle::Operation& operation : tape.operations()) {
+    if (!operation.memory) continue;
+    if (operation.action == Action::alloc) add(*operation.memory);
+    unsettled.push_back(range_of(*operation.memory));
+  }
+  Layout layout;
+  layout.reserved = rounded(device, RESERVED_UNIT);
+  layout.device = rounded(device, PAGE);
+  layout.host = rounded(host, HOST_PAGE);
+  layout.at_end = live_at_end(manifest, tape);
+  layout.unsettled = rounded(unsettled, PAGE);
+  return layout;
+}
+
+std::optional<PageContents::Content> PageContents::at(std::uint64_t address) const {
+  auto behind = std::partition_point(runs_->begin(), runs_->end(), [=](const bundle::PageRun& run) {
+    return run.address.value <= address;
+  });
+  if (behind == runs_->begin()) return std::nullopt;
+  const bundle::PageRun& run = *std::prev(behind);
+  std::uint64_t number = (address - run.address.value) / PAGE;
+  if (number >= run.pages) return std::nullopt;
+  if (!run.first) return Content{};
+  return Content{*run.first + static_cast<std::uint32_t>(number)};
+}
+
+std::optional<PageContents::Content> content_after(const Manifest& manifest,
+                                                   std::uint64_t address) {
+  auto after = PageContents(manifest.after).at(address);
+  return after ? after : PageContents(manifest.before).at(address);
+}
+
+}  // namespace cudabpf::replay

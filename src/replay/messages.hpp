@@ -1,0 +1,135 @@
+// What the process that replays is asked for, and what it answers. It runs foreign code, so what it
+// says is read like anything from elsewhere.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bundle/fields.hpp"
+#include "util/result.hpp"
+#include "util/system/fd.hpp"
+
+namespace cudabpf::replay {
+
+// The word on the command line that makes this program such a process, and where it finds its
+// parent.
+inline constexpr const char* WORKER = "__replay_worker";
+inline constexpr int SOCKET_FD = 3, PROGRESS_FD = 4;
+
+enum class Task : std::uint8_t {
+  describe,  // the GPU
+  prepare,   // the capture's memory and code
+  check,     // runs the tape at least twice, and compares what comes out
+  walk,      // runs the tape, and waits for each step, to find out which one fails
+  time,      // runs the tape several times
+  isolate,   // runs the tape up to a launch, which is then run and timed by itself
+  finish,    // runs the rest of the tape, and compares what comes out
+};
+inline constexpr std::array<std::string_view, 7> TASKS = {"describe", "prepare", "check", "walk",
+                                                          "time",     "isolate", "finish"};
+constexpr const auto& names_of(Task) { return TASKS; }
+
+struct Request {
+  Task task = Task::describe;
+  std::string folder;
+  std::vector<std::uint32_t> left_out;    // kernels that are not run
+  std::vector<std::uint64_t> left_steps;  // steps that are not run
+  std::uint32_t runs = 0;
+  std::uint32_t launch = 0;  // of distinct_launches()
+};
+
+struct Gpu {
+  std::string name, driver;  // "NVIDIA H200", "13.0": the CUDA version that it has
+  std::uint32_t major = 0, minor = 0;
+  std::uint64_t memory = 0;
+};
+
+struct Addresses {
+  bundle::Address begin;
+  std::uint64_t size = 0;
+};
+
+// Steps that were not run.
+struct Skipped {
+  std::string what, why;
+  std::uint64_t count = 0, call = 0;  // of the first
+};
+
+struct Bytes {
+  std::uint64_t compared = 0, equal = 0, different = 0;
+  std::uint64_t not_deterministic = 0;  // of values that differ between runs
+  std::uint64_t not_written = 0;        // by the tape, and what was there before is not known
+};
+
+struct Difference {  // the first bytes of some that follow each other
+  std::string where;
+  bundle::Address at;
+  std::uint64_t size = 0;
+  std::string expected, got;  // in hexadecimal
+};
+
+struct Comparison {
+  Bytes memory, copies, variables;
+  std::uint64_t unknown = 0;  // bytes of memory whose contents were not captured
+  std::uint32_t runs = 0;
+  std::vector<Difference> differences;
+
+  bool is_different() const { return memory.different || copies.different || variables.different; }
+};
+
+struct LaunchTime {
+  std::uint32_t launch = 0;  // of distinct_launches()
+  std::uint64_t count = 0, total_ns = 0, least_ns = 0, most_ns = 0;
+};
+
+struct Timing {
+  std::vector<std::uint64_t> runs_ns;
+  std::vector<LaunchTime> launches;
+};
+
+struct IsolatedTime {
+  std::vector<std::uint64_t> warm_ns, cold_ns;  // a sample each
+  std::uint32_t launches = 0;                   // in a warm sample, which is their mean
+};
+
+struct Answer {
+  std::optional<std::string> error, hint;
+  std::optional<std::uint64_t> step;  // at which it failed, or was when it failed
+  std::optional<Gpu> gpu;
+  std::vector<Addresses> moved;  // that were not to be had
+  std::vector<std::string> notes;
+  std::vector<Skipped> skipped;
+  std::optional<Comparison> comparison;
+  std::optional<Timing> timing;
+  std::optional<IsolatedTime> isolated;
+};
+
+std::string line_of(const Request& request);
+std::string line_of(const Answer& answer);
+Result<Request> request_in(std::string_view line);
+Result<Answer> answer_in(std::string_view line);
+
+// Lines of text through a socket.
+class Lines {
+ public:
+  explicit Lines(Fd socket) : socket_(std::move(socket)) {}
+  int fd() const { return socket_.get(); }
+  Result<> write(std::string_view line);
+  // Waits for one. Nothing: the other end is closed.
+  Result<std::optional<std::string>> read();
+
+  // One that is here already.
+  std::optional<std::string> take();
+  // Waits for more of one. False: the other end is closed.
+  Result<bool> receive();
+
+ private:
+  Fd socket_;
+  std::string read_;
+};
+
+}  // namespace cudabpf::replay

@@ -1,0 +1,83 @@
+#include "replay/tape.hpp"
+
+#include <fmt/format.h>
+
+#include "util/demangle/demangle.hpp"
+
+namespace cudabpf::replay {
+
+namespace {
+
+// A million kernels are more than any iteration has; a hostile graph may have a million nodes, and
+// be launched a million times.
+constexpr std::size_t MAX_STEPS = std::size_t{1} << 22;
+
+std::string place_of(const bundle::Place& place) {
+  return place.address ? fmt::format("{:#x}", place.address->value) : std::string("the host");
+}
+
+std::string work_of(const Step& step, const Manifest& manifest) {
+  auto bytes = [](const bundle::Rows& rows) { return rows.width * rows.height * rows.depth; };
+  if (step.launch) return short_name(demangle(manifest.kernels[step.launch->kernel].name));
+  if (step.copy)
+    return fmt::format("a copy of {} bytes from {} to {}", bytes(step.copy->rows),
+                       place_of(step.copy->from), place_of(step.copy->to));
+  if (step.set)
+    return fmt::format("a fill of {} bytes at {}", bytes(step.set->rows), place_of(step.set->to));
+  return fmt::format("a {}", bundle::ACTIONS[static_cast<std::size_t>(step.action)]);
+}
+
+}  // namespace
+
+Result<> Tape::add_graph(const bundle::Operation& operation,
+                         std::vector<const bundle::Operation*>& nodes_of) {
+  const bundle::Operation*& known = nodes_of[*operation.graph];
+  if (!operation.nodes.empty() || !known) known = &operation;
+  graph_launches_++;
+  if (known->nodes.size() > MAX_STEPS - steps_.size())
+    return Error{"the tape has more work than a replay does", {}};
+  for (const bundle::GraphNode& node : known->nodes) {
+    Step step{Action::launch, &operation};
+    if (node.launch) step.launch = &*node.launch;
+    if (node.copy) step.action = Action::copy, step.copy = &*node.copy;
+    if (node.set) step.action = Action::set, step.set = &*node.set;
+    steps_.push_back(step);
+  }
+  return ok();
+}
+
+Result<Tape> Tape::read(bundle::Folder& folder) {
+  Tape tape;
+  while (auto operation = TRY(folder.next())) {
+    if (tape.operations_.size() == MAX_STEPS)
+      return Error{"the tape has more operations than a replay does", {}};
+    tape.operations_.push_back(std::move(*operation));
+  }
+  if (folder.manifest().graphs > MAX_STEPS)
+    return Error{"the capture has more graphs than a replay runs", {}};
+  std::vector<const bundle::Operation*> nodes_of(folder.manifest().graphs);
+  for (const bundle::Operation& operation : tape.operations_) {
+    if (operation.action == Action::graph) {
+      TRY(tape.add_graph(operation, nodes_of));
+      continue;
+    }
+    Step step{operation.action, &operation};
+    if (operation.launch) step.launch = &*operation.launch;
+    if (operation.copy) step.copy = &*operation.copy;
+    if (operation.set) step.set = &*operation.set;
+    tape.steps_.push_back(step);
+  }
+  return tape;
+}
+
+std::string refusal_of(const Step& step, const Manifest& manifest) {
+  if (step.operation->refused) return *step.operation->refused;
+  if (step.launch) return manifest.kernels[step.launch->kernel].refused.value_or("");
+  return {};
+}
+
+std::string description_of(const Step& step, const Manifest& manifest) {
+  return fmt::format("{} (call {})", work_of(step, manifest), step.operation->call);
+}
+
+}  // namespace cudabpf::replay
