@@ -1,6 +1,6 @@
 """`run --capture`: an iteration is captured whole, and the program does not notice.
 
-These tests are run only this way (inside_tests.txt). What is in a capture is compared with the simulated driver's own log.
+What is in a capture is compared with the simulated driver's own log, and what its replay leaves with what the program left.
 """
 import collections
 import json
@@ -9,12 +9,15 @@ import pathlib
 import shutil
 import signal
 import subprocess
-
-import harness
-import insiders
-from harness import AS_USER, CUDABPF, LIBRARY, PYTHON, Program, wait_for
+import sys
 
 TEST = pathlib.Path(__file__).resolve().parent.parent
+sys.path.append(str(TEST / "live"))
+# pylint: disable=wrong-import-position
+import harness  # noqa: E402
+import insiders  # noqa: E402
+from harness import AS_USER, CUDABPF, LIBRARY, PYTHON, Program, wait_for  # noqa: E402
+
 PROGRAM = [TEST / "workloads/computing.py", TEST / "fake_libcuda/compute/images.py"]
 ITERATION = ["fill"] * 3 + ["sum_rows", "add", "scale_by_variable", "add", "fill_packed", "count_runs", "add"]
 ACTIONS = {"launch": len(ITERATION), "copy": 3, "set": 1, "record": 1, "wait": 1, "sync": 1}
@@ -65,6 +68,12 @@ class Live(insiders.InsideTest):
     def tape(self):
         return [json.loads(line) for line in pathlib.Path(self.capture, "tape.jsonl").read_text(encoding="utf-8").splitlines()]
 
+    def replay(self, *arguments, folder=None):
+        done = self.run_cudabpf("replay", folder or self.capture, "--json", "--runs", "2", *arguments,
+                                env=self.computing(COUNTS=None, LOG=None) | {"LD_LIBRARY_PATH": os.path.dirname(LIBRARY)})
+        self.assertEqual(done.returncode, 0, (done.stdout, done.stderr))
+        return json.loads(done.stdout)
+
     def check_whole_iteration(self, number=None):
         manifest, tape = self.manifest(), self.tape()
         self.assertEqual(manifest["refused"], [])
@@ -103,6 +112,9 @@ class Live(insiders.InsideTest):
         before, after = (int.from_bytes(data[part["offset"]:part["offset"] + 4], "little") for part in (runs["before"], runs["after"]))
         self.assertEqual(after, before + 1)
         self.assertEqual(before, 7 + manifest["iteration"]["number"] - 1)
+        comparison = self.replay("--full")["comparison"]
+        self.assertEqual([comparison[what]["different"] for what in ("memory", "copies_to_host", "variables")], [0, 0, 0], comparison)
+        self.assertGreater(comparison["memory"]["equal"], 2 << 20)
         packed = [operation for operation in tape if operation["op"] == "launch"][7]["launch"]["parameters"]
         self.assertEqual(packed["size"], 13)
 

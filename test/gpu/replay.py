@@ -1,0 +1,80 @@
+"""Programs' iterations, captured and run again: what the replay leaves must be what the program left, byte by byte."""
+import json
+import os
+import subprocess
+import sys
+
+PROGRAMS = {  # what is captured, and the modules that it imports
+    "gpt2": (["transformer_inference.py", "--random-weights"], "torch, transformers"),
+    "bloom": (["bloom_inference.py", "--tokens", "40"], "torch"),
+    "llama": (["vicuna_two_gpus.py", "--gpus", "1", "--layers", "8"], "torch"),
+    "resnet": (["iterations.py", "resnet", "60"], "torch"),
+    "triton": (["iterations.py", "triton"], "torch, triton"),
+    "cupy": (["iterations.py", "cupy"], "cupy"),
+    "jax": (["iterations.py", "jax"], "jax"),
+    "graphs": (["iterations.py", "graphs"], "torch"),
+}
+
+
+def importable(modules):
+    return subprocess.run([sys.executable, "-c", f"import {modules}"], check=False, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def answer(cudabpf, *arguments):
+    done = subprocess.run([cudabpf, "replay", *arguments, "--json"], check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return done.returncode, json.loads(done.stdout) if done.stdout.startswith("{") else {"error": done.stderr}
+
+
+class Replays:
+    def __init__(self, machine, check, skipped, workloads):
+        self.machine, self.check, self.skipped, self.workloads = machine, check, skipped, workloads
+
+    def run(self):
+        for name, (command, modules) in PROGRAMS.items():
+            if importable(modules):
+                self.program(name, [sys.executable, f"{self.workloads}/{command[0]}", *command[1:]])
+            else:
+                self.skipped(f"replay, {name}", f"{modules} cannot be imported")
+
+    def program(self, name, command):
+        folder = f"{self.machine.folder}/capture-{name}"
+        plain = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
+        done = subprocess.run([self.machine.cudabpf, "run", "-q", "--capture", folder, "-o", self.machine.path, "--", *command],
+                              check=False, stdout=subprocess.PIPE, text=True)
+        self.check(f"replay, {name}: the program does the same", done.returncode == plain.returncode == 0 and
+                   results(done.stdout) == results(plain.stdout), (results(plain.stdout), results(done.stdout)))
+        if not os.path.exists(f"{folder}/manifest.json"):
+            self.check(f"replay, {name}: an iteration was captured", False, os.listdir(folder))
+            return
+        self.check_size(name, folder)
+        status, full = answer(self.machine.cudabpf, folder, "--full")
+        compared = full.get("comparison", {})
+        bytes_of = [compared.get(what, {}) for what in ("memory", "copies_to_host", "variables")]
+        self.check(f"replay, {name}: {sum(one.get('equal', 0) for one in bytes_of)} bytes are equal, "
+                   f"{sum(one.get('not_deterministic', 0) for one in bytes_of)} not deterministic",
+                   status == 0 and bytes_of[0].get("equal") and not any(one.get("different", 1) for one in bytes_of), (status, full))
+        self.check(f"replay, {name}: all of it ran", not full.get("not_run") and not full.get("failed"),
+                   (full.get("not_run"), full.get("failed")))
+        time = full.get("timing", {}).get("full_model_inference_us")
+        print(f"        {name}: the tape takes {time} us")
+        status, isolated = answer(self.machine.cudabpf, folder, "--isolated")
+        launches = isolated.get("launches", [])
+        self.check(f"replay, {name}: {len(launches)} distinct launches by themselves", status == 0 and launches, (status, isolated))
+
+    def check_size(self, name, folder):
+        with open(f"{folder}/manifest.json", encoding="utf-8") as file:
+            manifest = json.load(file)
+        live = sum(block["size"] for block in manifest["blocks"])
+        code = sum(image["size"] for image in manifest["images"])
+        written = sum(os.stat(os.path.join(at, file)).st_blocks * 512 for at, _, files in os.walk(folder) for file in files)
+        print(f"        {name}: iteration {manifest['iteration']['number']}, {manifest['operations']} operations of "
+              f"{len(manifest['kernels'])} kernels, {live >> 20} MiB of memory, {code >> 20} MiB of code, {written >> 20} MiB in the folder")
+        self.check(f"replay, {name}: nothing is refused", not manifest["refused"] and not [
+            kernel for kernel in manifest["kernels"] if "refused" in kernel], manifest["refused"])
+        self.check(f"replay, {name}: the folder is no larger than 1.2 times live memory and code", written <= 1.2 * (live + code),
+                   (written, live, code))
+
+
+def results(printed):
+    """The lines that say what was computed: others have times."""
+    return [line for line in printed.splitlines() if line.startswith(("tokens", "checksum", "resnet", "triton", "cupy", "jax", "graphs"))]
