@@ -49,6 +49,7 @@ std::vector<Skipped> refused_in(const Manifest& manifest, const Tape& tape) {
     known.count++;
   }
   std::vector<Skipped> list;
+  list.reserve(all.size());
   for (auto& [key, one] : all) list.push_back(std::move(one));
   for (const bundle::Refused& one : manifest.refused)
     list.push_back({one.what, one.why, one.count, 0});

@@ -28,6 +28,7 @@ std::vector<Range> merged(std::vector<Range> ranges) {
 
 std::vector<Range> rounded(const std::vector<Range>& ranges, std::uint64_t unit) {
   std::vector<Range> all;
+  all.reserve(ranges.size());
   for (const Range& range : ranges)
     all.push_back({range.begin / unit * unit, (range.end + unit - 1) / unit * unit});
   return merged(std::move(all));

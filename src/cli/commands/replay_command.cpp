@@ -1,6 +1,7 @@
 // cudabpf replay: runs a captured iteration again, without its program, and compares what comes
 // out.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
 #include "cli/reading_command.hpp"
+#include "cli/request/invoker.hpp"
 #include "cli/request/quantities.hpp"
 #include "replay/gpu/worker.hpp"
 #include "replay/isolated_page.hpp"
@@ -22,6 +24,7 @@
 #include "util/console/log.hpp"
 #include "util/demangle/demangle.hpp"
 #include "util/exit_codes.hpp"
+#include "util/system/privileges.hpp"
 #include "util/text/glob.hpp"
 
 namespace cudabpf::cli {
@@ -42,6 +45,15 @@ struct Opened {
   replay::Tape tape;
   const replay::Manifest& manifest() const { return folder.manifest(); }
 };
+
+// The code on the GPU is foreign: what runs it, and reads the folder, has the rights of whoever
+// asked for it, not those of sudo or of this program's file.
+Result<> give_up_rights() {
+  if (caller().user && !privileges::become(*caller().user))
+    return errno_error("giving up root's rights");
+  if (::geteuid() != 0) privileges::keep_only({});
+  return ok();
+}
 
 Result<Opened> open_capture(const ReplayFlags& flags) {
   auto folder = TRY(bundle::Folder::open(flags.folder));
@@ -203,7 +215,8 @@ void add_replay(CLI::App& app, Action& action) {
                          "not be read or run.",
                          OK, DIFFERENT, USAGE, NO_TARGET, OUTPUT_FAILED, FAILED));
   sub->callback([flags, &action] {
-    action = [flags] {
+    action = [flags]() -> Result<int> {
+      TRY(give_up_rights());
       if (flags->list) return list(*flags);
       return flags->isolated ? replay_isolated(*flags) : replay_all(*flags);
     };

@@ -58,6 +58,11 @@ Result<> Burst::run() {
   return executable_ ? driver_->launch_graph(executable_, stream_) : give().result();
 }
 
+Result<> Burst::warm_up() {
+  TRY(run());
+  return driver_->synchronize_stream(stream_);
+}
+
 Result<std::uint64_t> Burst::ns() {
   TRY(driver_->record_event(begin_, stream_));
   TRY(run());

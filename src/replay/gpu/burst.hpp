@@ -21,6 +21,7 @@ class Burst {
   Burst& operator=(const Burst&) = delete;
   ~Burst();
 
+  Result<> warm_up();
   // How long all of it takes, from an event before the first to one after the last: the work and,
   // between one and the next, the GPU's own delay.
   Result<std::uint64_t> ns();

@@ -89,11 +89,12 @@ DriverFunction<Parameters...> function_of(int (*)(Parameters...));
 
 struct Driver {
 // A declaration's parts cannot stand in parentheses.
-// NOLINTNEXTLINE(bugprone-macro-parentheses)
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define DRIVER_FUNCTION(member, name, parameters) \
   decltype(function_of(static_cast<int(*) parameters>(nullptr))) member{name};
 #include "replay/gpu/driver_functions.def"
 #undef DRIVER_FUNCTION
+  // NOLINTEND(bugprone-macro-parentheses)
 
   // Opens the machine's libcuda.so.1, for good. An error says what is missing.
   static Result<Driver> load();

@@ -24,7 +24,7 @@ Result<> LaunchTiming::prepare(int device) {
 
 Result<std::uint32_t> LaunchTiming::repetitions(const Burst::Work& work) {
   Burst few = TRY(Burst::make(*driver_, stream_, LEAST, work));
-  TRY(few.ns());
+  TRY(few.warm_up());
   std::uint64_t one = std::max<std::uint64_t>(TRY(few.ns()) / LEAST, 1);
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(BURST_NS / one, LEAST, MOST_WARM));
 }
@@ -32,7 +32,7 @@ Result<std::uint32_t> LaunchTiming::repetitions(const Burst::Work& work) {
 Result<> LaunchTiming::time_warm(const Burst::Work& work, std::uint32_t samples,
                                  IsolatedTime& times) {
   Burst burst = TRY(Burst::make(*driver_, stream_, times.launches, work));
-  TRY(burst.ns());
+  TRY(burst.warm_up());
   for (std::uint32_t i = 0; i < samples; i++)
     times.warm_ns.push_back(TRY(burst.ns()) / times.launches);
   return ok();
@@ -50,7 +50,8 @@ Result<> LaunchTiming::time_cold(const Burst::Work& work, std::uint32_t samples,
   };
   Burst flushes = TRY(Burst::make(*driver_, stream_, count, flush));
   Burst all = TRY(Burst::make(*driver_, stream_, count, both));
-  TRY(flushes.ns());
+  TRY(flushes.warm_up());
+  TRY(all.warm_up());
   for (std::uint32_t i = 0; i < samples; i++) {  // in turn, since clocks change
     std::uint64_t with = TRY(all.ns()), without = TRY(flushes.ns());
     times.cold_ns.push_back((with - std::min(with, without)) / count);

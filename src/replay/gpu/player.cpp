@@ -285,6 +285,7 @@ Status Player::launch(const bundle::Launch& launch, Handle stream) {
   bool is_tried = by_pointers_[launch.kernel] || status.code == Status::INVALID_VALUE;
   if (!is_tried || !fit || parameters.empty()) return status;
   std::vector<void*> pointers;
+  pointers.reserve(parameters.size());
   for (const auto& parameter : parameters) pointers.push_back(buffer + parameter.offset);
   Status second = driver_->launch.status_of(&config, kernel, pointers.data(), nullptr);
   if (second.succeeded()) by_pointers_[launch.kernel] = true;

@@ -60,6 +60,7 @@ class LaunchEvents : public Watch {
       time.count++;
     }
     std::vector<LaunchTime> list;
+    list.reserve(all.size());
     for (const auto& [launch, time] : all) list.push_back(time);
     return list;
   }
