@@ -34,6 +34,25 @@ std::vector<Range> live_at_end(const Manifest& manifest, const Tape& tape) {
   return merged(std::move(live));
 }
 
+// Takes those of the ranges that have addresses in reserved units, and reserves units for all of
+// them: each may bring others with it.
+std::vector<Range> take_what_lies_between(std::vector<Range>& reserved,
+                                          std::vector<Range>& ranges) {
+  std::vector<Range> taken;
+  for (std::size_t before = 1; before != 0;) {
+    auto is_between = [&](const Range& range) { return !parts_in(reserved, range).empty(); };
+    auto rest = std::partition(ranges.begin(), ranges.end(),
+                               [&](const Range& range) { return !is_between(range); });
+    before = static_cast<std::size_t>(ranges.end() - rest);
+    taken.insert(taken.end(), rest, ranges.end());
+    ranges.erase(rest, ranges.end());
+    std::vector<Range> all = reserved;
+    all.insert(all.end(), taken.begin(), taken.end());
+    reserved = rounded(all, RESERVED_UNIT);
+  }
+  return taken;
+}
+
 }  // namespace
 
 Layout layout_of(const Manifest& manifest, const Tape& tape) {
@@ -48,8 +67,17 @@ Layout layout_of(const Manifest& manifest, const Tape& tape) {
     unsettled.push_back(range_of(*operation.memory));
   }
   Layout layout;
-  layout.reserved = rounded(device, RESERVED_UNIT);
   layout.device = rounded(device, PAGE);
+  layout.reserved = rounded(device, RESERVED_UNIT);
+  std::vector<Range> between = take_what_lies_between(layout.reserved, host);
+  for (const Range& page : rounded(between, PAGE)) {
+    std::vector<Range> own{page};  // a page that has both is the GPU's
+    for (const Range& taken : parts_in(layout.device, page)) own = without(own, taken);
+    layout.pinned.insert(layout.pinned.end(), own.begin(), own.end());
+  }
+  device = layout.device;
+  device.insert(device.end(), layout.pinned.begin(), layout.pinned.end());
+  layout.device = merged(std::move(device));
   layout.host = rounded(host, HOST_PAGE);
   layout.at_end = live_at_end(manifest, tape);
   layout.unsettled = rounded(unsettled, PAGE);

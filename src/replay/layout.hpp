@@ -18,7 +18,10 @@ inline constexpr std::uint64_t PAGE = bundle::PageRun::PAGE;
 struct Layout {
   std::vector<Range> reserved;  // in whole units
   std::vector<Range> device;    // in whole pages: what is behind those addresses
-  std::vector<Range> host;      // in whole pages of the host
+  // Pinned memory between that of GPUs, where the driver often puts it: pages of `device`, too,
+  // since nothing else can be mapped among reserved addresses.
+  std::vector<Range> pinned;
+  std::vector<Range> host;  // other pinned memory, in whole pages of the host
   // The bytes of blocks on a GPU that the program had when the iteration ended: what can be
   // compared. What it freed on the tape was gone by then, and what is on the host it may have
   // written itself.

@@ -10,7 +10,7 @@ namespace {
 
 // A million kernels are more than any iteration has; a hostile graph may have a million nodes, and
 // be launched a million times.
-constexpr std::size_t MAX_STEPS = std::size_t{1} << 22;
+constexpr std::size_t MAX_STEPS = std::size_t{1} << 20;
 
 std::string place_of(const bundle::Place& place) {
   return place.address ? fmt::format("{:#x}", place.address->value) : std::string("the host");

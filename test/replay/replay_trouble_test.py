@@ -60,14 +60,19 @@ class ReplayTrouble(Replaying):
         self.assertIn(f"where none of 8 processes got any: {1 << 50:#x} (32.0 MiB)", self.refused())
 
     def test_host_memory(self):
-        """Pinned memory is where it was; it is not compared, since the program itself may write it."""
-        capture = self.simple()
-        pinned = capture.block(BASE + 4 * UNIT, 4096, kind="pinned")
-        capture.before.put(pinned, floats(*[8] * 1024))
-        capture.after.put(pinned, floats(*[9] * 1024))
-        capture.copy(A, pinned, 4)
-        capture.after.put(A, floats(8))
-        self.check_memory(self.replay(capture), compared=SIZE, equal=SIZE)
+        """Pinned memory is where it was, also between a GPU's memory; it is not compared, since the program itself may
+        write it."""
+        for pinned in (BASE + 4 * UNIT, BASE + 3 * PAGE, BASE + UNIT - 2048):
+            with self.subTest(hex(pinned)):
+                self.folder = self.folder.with_name(f"capture-{pinned:x}")
+                capture = self.simple()
+                capture.block(pinned, 4096, kind="pinned")
+                capture.before.put(pinned, floats(*[8] * 1024))
+                capture.after.put(pinned, floats(*[9] * 1024))
+                capture.copy(A, pinned + 4092, 4)
+                capture.after.put(A, floats(8))
+                self.check_memory(self.replay(capture), compared=SIZE, equal=SIZE)
+                self.assertEqual(self.replay(capture, "--isolated")["verdict"], "equal")
 
     def test_without_contents(self):
         capture = self.simple()

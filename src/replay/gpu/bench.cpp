@@ -85,6 +85,9 @@ Result<std::unique_ptr<Bench>> Bench::set_up(const Driver& driver, Progress& pro
   TRY(bench->code_.load(bench->folder_, bench->tape_, device));
   TRY(bench->player_.prepare());
   bench->player_.leave_out(request.left_out, request.left_steps);
+  if (bench->memory_.are_moved_to_gpu())
+    answer.notes.push_back(
+        "pinned memory that lay between a GPU's is on the GPU now, where it is faster");
   auto notes = bench->player_.notes();
   answer.notes.insert(answer.notes.end(), notes.begin(), notes.end());
   return bench;

@@ -14,9 +14,11 @@ using DevicePtr = std::uint64_t;
 using Handle = void*;  // a CUcontext, CUstream, CUevent, CUlibrary, CUkernel …
 
 struct MemoryProperties {  // CUmemAllocationProp
-  std::uint32_t type = 1;  // pinned: the only one
+  static constexpr std::uint32_t DEVICE = 1,
+                                 HOST = 3;  // near a NUMA node, whose number is `device`
+  std::uint32_t type = 1;                   // pinned: the only one
   std::uint32_t handle_types = 0;
-  std::uint32_t location_type = 1;  // a device
+  std::uint32_t location_type = DEVICE;
   std::int32_t device = 0;
   void* windows = nullptr;
   std::uint64_t flags = 0;

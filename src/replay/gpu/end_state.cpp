@@ -1,16 +1,14 @@
 #include "replay/gpu/end_state.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-
-#include "util/console/terminal.hpp"
+#include <utility>
 
 namespace cudabpf::replay {
 
 namespace {
 
-constexpr std::size_t MAX_PAGES_KEPT = 2048;
+// A quarter of the host's memory: of each page there are its bytes, and how they changed.
+std::size_t most_pages_kept() { return host_memory() / 4 / (2 * PAGE); }
 
 bool is_equal(std::string_view a, std::string_view b, std::uint64_t page,
               const std::vector<Range>& parts) {
@@ -57,14 +55,12 @@ Result<> EndState::add_memory(Add add) {
     }
     std::string wanted = TRY(expected(*content));
     if (is_equal(left, wanted, address, parts)) return ok();
-    if (pages_.size() == MAX_PAGES_KEPT)
-      return Error{fmt::format("more than {} of memory is not what the program left: too much to "
-                               "find out why",
-                               human_bytes(MAX_PAGES_KEPT * PAGE)),
-                   {}};
-    bool was_known = before.at(address).has_value();
-    auto kept = pages_.emplace(address, Runs(is_first_ ? left : wanted, was_known)).first;
-    add(kept->second, left);
+    Runs runs(is_first_ ? left : wanted, before.at(address).has_value());
+    add(runs, left);
+    if (pages_.size() < most_pages_kept())
+      pages_.emplace(address, std::move(runs));
+    else if (not_kept_.insert(address).second)
+      compare_page(runs, address, parts, wanted, of_not_kept_);
     return ok();
   });
 }
@@ -92,20 +88,27 @@ Result<Comparison> EndState::judge() {
   return compare();
 }
 
+void EndState::compare_page(const Runs& runs, std::uint64_t address,
+                            const std::vector<Range>& parts, std::string_view wanted,
+                            Comparison& sums) const {
+  for (const Range& part : parts) {
+    std::size_t begin = part.begin - address;
+    runs.compare(begin, wanted.substr(begin, part.size()), "memory", part.begin, sums.memory,
+                 sums.differences);
+  }
+}
+
 Result<> EndState::compare_memory(Comparison& sums) {
+  sums = of_not_kept_;
   return for_each_page([&](std::uint64_t address, const auto& parts, auto content) -> Result<> {
+    if (!content) sums.unknown += size_of(parts);
+    if (!content || not_kept_.contains(address)) return ok();
     auto kept = pages_.find(address);
-    if (content && kept == pages_.end()) {
+    if (kept != pages_.end()) {
+      compare_page(kept->second, address, parts, TRY(expected(*content)), sums);
+    } else {
       sums.memory.compared += size_of(parts);
       sums.memory.equal += size_of(parts);
-    }
-    if (!content) sums.unknown += size_of(parts);
-    if (!content || kept == pages_.end()) return ok();
-    std::string wanted = TRY(expected(*content));
-    for (const Range& part : parts) {
-      std::size_t begin = part.begin - address;
-      kept->second.compare(begin, std::string_view(wanted).substr(begin, part.size()), "memory",
-                           part.begin, sums.memory, sums.differences);
     }
     return ok();
   });

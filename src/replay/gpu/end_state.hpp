@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "bundle/folder.hpp"
@@ -40,6 +41,8 @@ class EndState {
   Result<> add(Add add);
   template <typename Add>
   Result<> add_memory(Add add);
+  void compare_page(const Runs& runs, std::uint64_t address, const std::vector<Range>& parts,
+                    std::string_view wanted, Comparison& sums) const;
   Result<> compare_memory(Comparison& sums);
   void compare_copies(Comparison& sums) const;
   void compare_variables(Comparison& sums) const;
@@ -51,6 +54,9 @@ class EndState {
   const Player* player_;
   bool is_first_ = true;
   std::unordered_map<std::uint64_t, Runs> pages_;  // that are not as expected, or not in every run
+  // Pages that differ, too, but that there was no room to keep: what was found in the first run.
+  std::unordered_set<std::uint64_t> not_kept_;
+  Comparison of_not_kept_;
   std::vector<Runs> variables_;
   std::optional<Runs> received_;
 };

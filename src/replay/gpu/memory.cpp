@@ -64,17 +64,37 @@ Result<> GpuMemory::take_host(std::vector<Addresses>& moved) {
   return ok();
 }
 
+Result<> GpuMemory::back_range(const Range& range, int device, const MemoryProperties& properties) {
+  MemoryAccess access;
+  access.device = device;
+  std::uint64_t memory = 0;
+  TRY(driver_->create(&memory, range.size(), &properties, 0));
+  TRY(driver_->map(range.begin, range.size(), 0, memory, 0));
+  TRY(driver_->set_access(range.begin, range.size(), &access, 1));
+  progress_->beat();
+  return ok();
+}
+
+// Drivers before CUDA 12.2 put only a GPU's memory at chosen addresses.
+Result<> GpuMemory::back_pinned(const Range& range, int device) {
+  MemoryProperties on_host, on_device;
+  on_host.location_type = MemoryProperties::HOST;
+  on_device.device = device;
+  if (back_range(range, device, on_host)) return ok();
+  are_moved_to_gpu_ = true;
+  return back_range(range, device, on_device);
+}
+
 Result<> GpuMemory::back(int device) {
   MemoryProperties properties;
   properties.device = device;
-  MemoryAccess access;
-  access.device = device;
   for (const Range& range : layout_.device) {
-    std::uint64_t memory = 0;
-    TRY(driver_->create(&memory, range.size(), &properties, 0));
-    TRY(driver_->map(range.begin, range.size(), 0, memory, 0));
-    TRY(driver_->set_access(range.begin, range.size(), &access, 1));
-    progress_->beat();
+    std::vector<Range> own{range};
+    for (const Range& pinned : parts_in(layout_.pinned, range)) {
+      own = without(own, pinned);
+      TRY(back_pinned(pinned, device));
+    }
+    for (const Range& part : own) TRY(back_range(part, device, properties));
   }
   for (const Range& range : layout_.host)
     TRY(driver_->register_host(at_host(range.begin), range.size(), 0));

@@ -33,8 +33,12 @@ class GpuMemory {
   // Reads a page of a GPU. It is there until the next one is read.
   Result<std::string_view> page(std::uint64_t address);
   const Layout& layout() const { return layout_; }
+  // Pinned memory between a GPU's is on the GPU now: it holds the same, but is faster.
+  bool are_moved_to_gpu() const { return are_moved_to_gpu_; }
 
  private:
+  Result<> back_range(const Range& range, int device, const MemoryProperties& properties);
+  Result<> back_pinned(const Range& range, int device);
   Result<> take_host(std::vector<Addresses>& moved);
   Result<> load_page(const bundle::Folder& folder, std::uint64_t address, unsigned char unknown);
   Result<> load_host(const bundle::Folder& folder, unsigned char unknown);
@@ -42,6 +46,7 @@ class GpuMemory {
   const Driver* driver_;
   Progress* progress_;
   Layout layout_;
+  bool are_moved_to_gpu_ = false;
   struct Freed {
     void operator()(char* memory) const { std::free(memory); }  // NOLINT: it is aligned
   };

@@ -67,6 +67,28 @@ TEST_CASE("Addresses are taken in whole units, and only live memory is compared"
   CHECK(layout.at_end == std::vector<Range>{{second, second + 4096}, {NEW, NEW + 100}});
 }
 
+TEST_CASE("Pinned memory that lies between a GPU's is mapped with it") {
+  SampleTape sample({});
+  REQUIRE(sample.tape);
+  constexpr std::uint64_t UNIT = RESERVED_UNIT;
+  auto add_pinned = [&](std::uint64_t address, std::uint64_t size) {
+    sample.manifest.blocks.push_back({{address}, size, bundle::BlockKind::pinned, 0});
+  };
+  add_pinned(SAMPLE_BASE + 3 * PAGE, 100);
+  add_pinned(SAMPLE_BASE + 4096 * 2, 100);          // in a page that is the GPU's
+  add_pinned(SAMPLE_BASE + UNIT - 10, 20);          // leads into the next unit,
+  add_pinned(SAMPLE_BASE + 2 * UNIT - PAGE, 4096);  // which has another one
+  add_pinned(SAMPLE_BASE + 3 * UNIT, 4096);
+  Layout layout = layout_of(sample.manifest, *sample.tape);
+  CHECK(layout.reserved == std::vector<Range>{{SAMPLE_BASE, SAMPLE_BASE + 2 * UNIT}});
+  CHECK(layout.pinned ==
+        std::vector<Range>{{SAMPLE_BASE + 3 * PAGE, SAMPLE_BASE + 4 * PAGE},
+                           {SAMPLE_BASE + UNIT - PAGE, SAMPLE_BASE + UNIT + PAGE},
+                           {SAMPLE_BASE + 2 * UNIT - PAGE, SAMPLE_BASE + 2 * UNIT}});
+  CHECK(size_of(layout.device) == 5 * PAGE);
+  CHECK(layout.host == std::vector<Range>{{SAMPLE_BASE + 3 * UNIT, SAMPLE_BASE + 3 * UNIT + 4096}});
+}
+
 TEST_CASE("What a page held before and after") {
   Manifest manifest = sample_replay();
   PageContents before(manifest.before);
