@@ -166,26 +166,38 @@ Result<> TapeWriter::add_launch(const KeptCall& call) {
   return folder_.add(operation);
 }
 
-Result<std::uint32_t> TapeWriter::kernel(const KeptCall& call) {
-  std::uint64_t handle = handles_.kernel(call.details.handle.value_or(0));
-  if (auto known = kernels_.find(handle); known != kernels_.end()) return known->second;
+// Nothing: the driver does not know it.
+Result<std::optional<abi::ci_kernel>> TapeWriter::about(std::uint64_t handle) {
   auto reply = TRY(thread_.order(abi::CI_KERNEL, handle));
+  if (reply.result) return std::optional<abi::ci_kernel>();
   abi::ci_kernel about{};
   std::memcpy(&about, process_.window().data(), sizeof(about));
+  return std::optional(about);
+}
+
+// Its attributes are those of the handle that is launched; where its code is from, the handle may
+// not know that was made of a library's kernel.
+Result<std::uint32_t> TapeWriter::kernel(const KeptCall& call) {
+  std::uint64_t handle = call.details.handle.value_or(0);
+  if (auto known = kernels_.find(handle); known != kernels_.end()) return known->second;
+  auto launched = TRY(about(handle));
   bundle::Kernel kernel;
   kernel.name = call.kernel;
-  if (reply.result) {
-    kernel.refused = fmt::format("the driver does not say what it is (error {})", reply.result);
+  std::optional<std::uint32_t> of;
+  if (!launched) {
+    kernel.refused = "the driver does not say what it is";
   } else {
-    kernel.name.assign(about.name, strnlen(about.name, sizeof(about.name)));
-    kernel.attributes = attributes_of(about);
-    std::uint32_t count = std::min<std::uint32_t>(about.parameters, CI_MAX_PARAMETERS);
+    kernel.name.assign(launched->name, strnlen(launched->name, sizeof(launched->name)));
+    kernel.attributes = attributes_of(*launched);
+    std::uint32_t count = std::min<std::uint32_t>(launched->parameters, CI_MAX_PARAMETERS);
     for (std::uint32_t i = 0; i < count; i++)
-      kernel.parameters.push_back({about.parameter[i].offset, about.parameter[i].size});
+      kernel.parameters.push_back({launched->parameter[i].offset, launched->parameter[i].size});
     kernel.refused = why_not_again(kernel.name);
+    of = TRY(module(handles_.owner(launched->owner)));
+    std::uint64_t made_of = handles_.kernel(handle);
+    auto original = of || made_of == handle ? std::nullopt : TRY(about(made_of));
+    if (original) of = TRY(module(handles_.owner(original->owner)));
   }
-  auto of =
-      reply.result ? std::optional<std::uint32_t>() : TRY(module(handles_.owner(about.owner)));
   if (!of && !kernel.refused) kernel.refused = "its code was loaded in a way that is not captured";
   if (!of) of = TRY(module(0));
   kernel.module = *of;

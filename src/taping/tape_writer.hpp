@@ -44,6 +44,7 @@ class TapeWriter {
   std::uint32_t stream(const KeptCall& call, std::uint64_t handle);
   std::uint32_t event(std::uint64_t handle);
   Result<std::uint32_t> kernel(const KeptCall& call);
+  Result<std::optional<abi::ci_kernel>> about(std::uint64_t handle);
   Result<std::optional<std::uint32_t>> module(std::uint64_t owner);
   Result<std::optional<std::string>> code_in(const Payload& payload);
 

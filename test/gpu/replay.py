@@ -11,7 +11,7 @@ PROGRAMS = {  # what is captured, and the modules that it imports
     "resnet": (["iterations.py", "resnet", "60"], "torch"),
     "triton": (["iterations.py", "triton"], "torch, triton"),
     "cupy": (["iterations.py", "cupy"], "cupy"),
-    "jax": (["iterations.py", "jax"], "jax"),
+    "jax": (["iterations.py", "jax"], "jax"),  # takes three quarters of the memory, unless it is told not to
     "graphs": (["iterations.py", "graphs"], "torch"),
 }
 
@@ -37,10 +37,11 @@ class Replays:
                 self.skipped(f"replay, {name}", f"{modules} cannot be imported")
 
     def program(self, name, command):
+        env = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
         folder = f"{self.machine.folder}/capture-{name}"
-        plain = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
+        plain = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, env=env)
         done = subprocess.run([self.machine.cudabpf, "run", "-q", "--capture", folder, "-o", self.machine.path, "--", *command],
-                              check=False, stdout=subprocess.PIPE, text=True)
+                              check=False, stdout=subprocess.PIPE, text=True, env=env)
         self.check(f"replay, {name}: the program does the same", done.returncode == plain.returncode == 0 and
                    results(done.stdout) == results(plain.stdout), (results(plain.stdout), results(done.stdout)))
         if not os.path.exists(f"{folder}/manifest.json"):
