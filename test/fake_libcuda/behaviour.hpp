@@ -195,6 +195,16 @@ Status cuGraphDestroy(Handle graph);
 Status cuGraphClone(Handle* clone, Handle graph);
 Status cuGraphNodeFindInClone(Handle* node, Handle original, Handle clone);
 Status cuGraphChildGraphNodeGetGraph(Handle node, Handle* graph);
+Status cuGraphNodeGetType(Handle node, void* type);
+Status cuGraphGetEdges(Handle graph, void* from, void* to, uint64_t* count);
+Status cuGraphGetEdges(Handle graph, void* from, void* to, void* data, uint64_t* count);
+Status cuGraphKernelNodeGetParams(Handle node, void* parameters);
+Status cuGraphKernelNodeGetAttribute(Handle node, uint32_t attribute, void* value);
+Status cuGraphKernelNodeSetAttribute(Handle node, uint32_t attribute, void* value);
+Status cuGraphMemcpyNodeGetParams(Handle node, void* copy);
+Status cuGraphMemsetNodeGetParams(Handle node, void* fill);
+Status cuGraphEventRecordNodeGetEvent(Handle node, Handle* event);
+Status cuGraphEventWaitNodeGetEvent(Handle node, Handle* event);
 Status cuGraphGetNodes(Handle graph, Handle* nodes, uint64_t* count);
 Status cuGraphDestroyNode(Handle node);
 Status cuGraphAddKernelNode(Handle* node, Handle graph, void* dependencies, uint64_t count,

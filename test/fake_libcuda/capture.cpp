@@ -96,10 +96,17 @@ Status add(Captured& stream, Status checked, const Work& work, const Graph* chil
   if (empty) return kSuccess;  // as by the real driver, that is no node
   GraphNode& node = graph->add(work);
   if (child) node.hold_graph().copy_from(*child);
+  node.after = stream.last;
   for (const Handle before : stream.last) capture.leaves.erase(before);
   capture.leaves.insert(node.handle);
   stream.last = {node.handle};
   return kSuccess;
+}
+
+Work event_work(uint32_t type, Handle event) {
+  Given given;
+  given.event = event;
+  return {.type = type, .given = std::make_shared<const Given>(std::move(given))};
 }
 
 void end(const std::shared_ptr<Capture>& capture) {
@@ -171,7 +178,7 @@ std::optional<Status> capture_record(Handle stream, Handle event, uint32_t flags
     captures().events.erase(event);
     return std::nullopt;
   }
-  if (flags & kExternal) return add(*captured, kSuccess, {.does = Does::other});
+  if (flags & kExternal) return add(*captured, kSuccess, event_work(kRecordNode, event));
   if (captured->capture->invalid) return kStreamCaptureInvalidated;
   captures().events[event] = *captured;
   return kSuccess;
@@ -181,7 +188,7 @@ std::optional<Status> capture_record(Handle stream, Handle event, uint32_t flags
 std::optional<Status> capture_wait(Handle stream, Handle event, uint32_t flags) {
   const std::lock_guard lock(state_mutex());
   Captured* waiting = find(stream);
-  if (waiting && flags & kExternal) return add(*waiting, kSuccess, {.does = Does::other});
+  if (waiting && flags & kExternal) return add(*waiting, kSuccess, event_work(kWaitNode, event));
   const auto recorded = captures().events.find(event);
   if (recorded == captures().events.end()) {
     if (!waiting) return std::nullopt;

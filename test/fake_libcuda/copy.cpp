@@ -28,10 +28,29 @@ Status check_struct(const void* copy) {
 uint64_t place(DevicePtr device) { return device; }
 uint64_t place(const void* host) { return reinterpret_cast<uint64_t>(host); }
 
+uint32_t memory_type(DevicePtr) { return kOnDevice; }
+uint32_t memory_type(const void*) { return kOnHost; }
+
+// As a node of a graph has it.
+template <typename To, typename From>
+Memcpy3D as_struct(To to, From from, uint64_t size) {
+  Memcpy3D copy = {};
+  copy.src_type = memory_type(from);
+  copy.src_device = place(from);
+  copy.src_host = reinterpret_cast<void*>(place(from));
+  copy.dst_type = memory_type(to);
+  copy.dst_device = place(to);
+  copy.dst_host = reinterpret_cast<void*>(place(to));
+  copy.width = size;
+  copy.height = copy.depth = 1;
+  return copy;
+}
+
 template <typename To, typename From>
 auto copying(To to, From from, uint64_t size) {
   return [=] {
-    return sized_work(Does::copy, size, copy_action(place(to), place(from), {.width = size}));
+    return sized_work(Does::copy, size, copy_action(place(to), place(from), {.width = size}),
+                      computes() ? given(as_struct(to, from, size)) : nullptr);
   };
 }
 
@@ -62,7 +81,11 @@ auto filling(DevicePtr to, const Fill& fill) {
   return [=] {
     return sized_work(
         Does::set, fill.width * fill.height * fill.element_size,
-        fill_action(to, fill.value, fill.element_size, fill.width, fill.height, fill.pitch));
+        fill_action(to, fill.value, fill.element_size, fill.width, fill.height, fill.pitch),
+        computes() ? given(MemsetNodeParams{to, fill.pitch, fill.value,
+                                            static_cast<uint32_t>(fill.element_size), fill.width,
+                                            fill.height})
+                   : nullptr);
   };
 }
 
@@ -82,7 +105,8 @@ auto copying_struct(const void* copy) {
   return [=] {
     if (!copy) return sized_work(Does::copy, 0);
     const Copy& wanted = *static_cast<const Copy*>(copy);
-    return sized_work(Does::copy, size_of(wanted), action_of(wanted));
+    return sized_work(Does::copy, size_of(wanted), action_of(wanted),
+                      computes() ? given(wanted) : nullptr);
   };
 }
 

@@ -8,27 +8,42 @@
 namespace fake {
 namespace {
 
+struct After {  // the nodes that one depends on, as a program gives them
+  const void* nodes;
+  uint64_t count;
+};
+
 // Adds a node that does this, if it is all right.
-Status add(Handle* node, Handle graph, Status checked, Work work) {
+Status add(Handle* node, Handle graph, After after, Status checked, Work work) {
   Graph* to = find_graph(graph);
-  if (!node || !to) return kInvalidValue;
+  if (!node || !to || (after.count && !after.nodes)) return kInvalidValue;
   if (checked != kSuccess) return checked;
-  *node = to->add(std::move(work)).handle;
+  const auto* before = static_cast<const Handle*>(after.nodes);
+  GraphNode& added = to->add(std::move(work));
+  added.after.assign(before, before + after.count);
+  *node = added.handle;
   return kSuccess;
 }
 
-Status add_plain(Handle* node, Handle graph, Does does) {
+Status add_plain(Handle* node, Handle graph, After after, Work work) {
   const std::lock_guard lock(state_mutex());
-  return add(node, graph, kSuccess, {.does = does});
+  return add(node, graph, after, kSuccess, std::move(work));
+}
+
+Status add_event(Handle* node, Handle graph, After after, uint32_t type, Handle event) {
+  Given given;
+  given.event = event;
+  return add_plain(node, graph, after,
+                   {.type = type, .given = std::make_shared<const Given>(std::move(given))});
 }
 
 using Read = Status (*)(const void* parameters, Work& work);
 
-Status add_read(Handle* node, Handle graph, Read read, const void* parameters) {
+Status add_read(Handle* node, Handle graph, After after, Read read, const void* parameters) {
   const std::lock_guard lock(state_mutex());
   Work work;
   const Status checked = read(parameters, work);
-  return add(node, graph, checked, std::move(work));
+  return add(node, graph, after, checked, std::move(work));
 }
 
 // Whether it is the graph, or holds it.
@@ -37,11 +52,11 @@ bool is_or_holds(const Graph& outer, const Graph* graph) {
   return graph;
 }
 
-Status add_child(Handle* node, Handle graph, Handle child) {
+Status add_child(Handle* node, Handle graph, After after, Handle child) {
   const Graph* held = find_graph(child);
   if (!held || is_or_holds(*held, find_graph(graph))) return kInvalidValue;
   if (held->has_conditional()) return kNotSupported;
-  if (const Status bad = add(node, graph, kSuccess, {.does = Does::graph})) return bad;
+  if (const Status bad = add(node, graph, after, kSuccess, {.does = Does::graph})) return bad;
   find_node(*node)->hold_graph().copy_from(*held);
   return kSuccess;
 }
@@ -52,13 +67,14 @@ void make_bodies(GraphNode& node, ConditionalNodeParams& wanted) {
 }
 
 // Also fills in what the node is given.
-Status add_node(Handle* node, Handle graph, void* parameters) {
+Status add_node(Handle* node, Handle graph, After after, void* parameters) {
   const std::lock_guard lock(state_mutex());
   Work work;
   const Status checked = read_node(parameters, work);
   auto* wanted = static_cast<GraphNodeParams*>(parameters);
-  if (checked == kSuccess && work.does == Does::graph) return add_child(node, graph, wanted->child);
-  if (const Status bad = add(node, graph, checked, std::move(work))) return bad;
+  if (checked == kSuccess && work.does == Does::graph)
+    return add_child(node, graph, after, wanted->child);
+  if (const Status bad = add(node, graph, after, checked, std::move(work))) return bad;
   if (wanted->type == kConditionalNode) make_bodies(*find_node(*node), wanted->conditional);
   if (wanted->type == kAllocNode) wanted->alloc.pointer = new_device_range(wanted->alloc.size);
   return kSuccess;
@@ -78,6 +94,7 @@ Status set(Handle node, Read read, const void* parameters) {
     known->bodies.clear();
     known->hold_graph().copy_from(*child);
   }
+  work.attributes = known->work.attributes;
   known->work = std::move(work);
   return kSuccess;
 }
@@ -151,57 +168,69 @@ Status cuGraphDestroyNode(Handle node) {
   return kSuccess;
 }
 
-Status cuGraphAddKernelNode(Handle* node, Handle graph, void*, uint64_t, void* parameters) {
-  return add_read(node, graph, read_kernel, parameters);
+Status cuGraphAddKernelNode(Handle* node, Handle graph, void* after, uint64_t count,
+                            void* parameters) {
+  return add_read(node, graph, {after, count}, read_kernel, parameters);
 }
-Status cuGraphAddMemcpyNode(Handle* node, Handle graph, void*, uint64_t, void* copy, Handle) {
-  return add_read(node, graph, read_copy, copy);
+Status cuGraphAddMemcpyNode(Handle* node, Handle graph, void* after, uint64_t count, void* copy,
+                            Handle) {
+  return add_read(node, graph, {after, count}, read_copy, copy);
 }
-Status cuGraphAddMemsetNode(Handle* node, Handle graph, void*, uint64_t, void* fill, Handle) {
-  return add_read(node, graph, read_fill, fill);
+Status cuGraphAddMemsetNode(Handle* node, Handle graph, void* after, uint64_t count, void* fill,
+                            Handle) {
+  return add_read(node, graph, {after, count}, read_fill, fill);
 }
-Status cuGraphAddHostNode(Handle* node, Handle graph, void*, uint64_t, void* parameters) {
-  return add_read(node, graph, read_host, parameters);
+Status cuGraphAddHostNode(Handle* node, Handle graph, void* after, uint64_t count,
+                          void* parameters) {
+  return add_read(node, graph, {after, count}, read_host, parameters);
 }
-Status cuGraphAddChildGraphNode(Handle* node, Handle graph, void*, uint64_t, Handle child) {
+Status cuGraphAddChildGraphNode(Handle* node, Handle graph, void* after, uint64_t count,
+                                Handle child) {
   const std::lock_guard lock(state_mutex());
-  return add_child(node, graph, child);
+  return add_child(node, graph, {after, count}, child);
 }
-Status cuGraphAddEmptyNode(Handle* node, Handle graph, void*, uint64_t) {
-  return add_plain(node, graph, Does::other);
+Status cuGraphAddEmptyNode(Handle* node, Handle graph, void* after, uint64_t count) {
+  return add_plain(node, graph, {after, count}, {});
 }
-Status cuGraphAddEventRecordNode(Handle* node, Handle graph, void*, uint64_t, Handle) {
-  return add_plain(node, graph, Does::other);
+Status cuGraphAddEventRecordNode(Handle* node, Handle graph, void* after, uint64_t count,
+                                 Handle event) {
+  return add_event(node, graph, {after, count}, kRecordNode, event);
 }
-Status cuGraphAddEventWaitNode(Handle* node, Handle graph, void*, uint64_t, Handle) {
-  return add_plain(node, graph, Does::other);
+Status cuGraphAddEventWaitNode(Handle* node, Handle graph, void* after, uint64_t count,
+                               Handle event) {
+  return add_event(node, graph, {after, count}, kWaitNode, event);
 }
-Status cuGraphAddExternalSemaphoresSignalNode(Handle* node, Handle graph, void*, uint64_t, void*) {
-  return add_plain(node, graph, Does::other);
+Status cuGraphAddExternalSemaphoresSignalNode(Handle* node, Handle graph, void* after,
+                                              uint64_t count, void*) {
+  return add_plain(node, graph, {after, count}, {.type = kSignalOutsideNode});
 }
-Status cuGraphAddExternalSemaphoresWaitNode(Handle* node, Handle graph, void*, uint64_t, void*) {
-  return add_plain(node, graph, Does::other);
+Status cuGraphAddExternalSemaphoresWaitNode(Handle* node, Handle graph, void* after, uint64_t count,
+                                            void*) {
+  return add_plain(node, graph, {after, count}, {.type = kWaitOutsideNode});
 }
-Status cuGraphAddBatchMemOpNode(Handle* node, Handle graph, void*, uint64_t, void*) {
-  return add_plain(node, graph, Does::other);
+Status cuGraphAddBatchMemOpNode(Handle* node, Handle graph, void* after, uint64_t count, void*) {
+  return add_plain(node, graph, {after, count}, {.type = kMemoryOperationsNode});
 }
-Status cuGraphAddMemAllocNode(Handle* node, Handle graph, void*, uint64_t, void* parameters) {
+Status cuGraphAddMemAllocNode(Handle* node, Handle graph, void* after, uint64_t count,
+                              void* parameters) {
   auto* wanted = static_cast<AllocNodeParams*>(parameters);
   const std::lock_guard lock(state_mutex());
   const Status checked = wanted && wanted->size ? kSuccess : kInvalidValue;
   const uint64_t size = wanted ? wanted->size : 0;
-  if (const Status bad = add(node, graph, checked, sized_work(Does::alloc, size))) return bad;
+  if (const Status bad = add(node, graph, {after, count}, checked, sized_work(Does::alloc, size)))
+    return bad;
   wanted->pointer = new_device_range(size);
   return kSuccess;
 }
-Status cuGraphAddMemFreeNode(Handle* node, Handle graph, void*, uint64_t, DevicePtr) {
-  return add_plain(node, graph, Does::free);
+Status cuGraphAddMemFreeNode(Handle* node, Handle graph, void* after, uint64_t count, DevicePtr) {
+  return add_plain(node, graph, {after, count}, {.does = Does::free});
 }
-Status cuGraphAddNode(Handle* node, Handle graph, void*, uint64_t, void* parameters) {
-  return add_node(node, graph, parameters);
+Status cuGraphAddNode(Handle* node, Handle graph, void* after, uint64_t count, void* parameters) {
+  return add_node(node, graph, {after, count}, parameters);
 }
-Status cuGraphAddNode(Handle* node, Handle graph, void*, void*, uint64_t, void* parameters) {
-  return add_node(node, graph, parameters);
+Status cuGraphAddNode(Handle* node, Handle graph, void*, void* after, uint64_t count,
+                      void* parameters) {
+  return add_node(node, graph, {after, count}, parameters);
 }
 
 Status cuGraphKernelNodeSetParams(Handle node, void* parameters) {

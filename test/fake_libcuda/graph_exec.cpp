@@ -107,6 +107,7 @@ Status set(Handle executable, Handle node, Read read, const void* parameters) {
   if (work.does != known->work.does) return kInvalidValue;
   if (work.does == Does::graph)
     return set_child(*known, static_cast<const GraphNodeParams*>(parameters)->child);
+  work.attributes = known->work.attributes;
   known->work = std::move(work);
   return kSuccess;
 }

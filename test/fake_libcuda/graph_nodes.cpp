@@ -58,10 +58,13 @@ GraphNode& Graph::add(Work work) {
 }
 
 void Graph::copy_from(const Graph& other) {
+  std::map<Handle, Handle> copies;  // a node's dependencies were added before it
   for (const auto& node : other.nodes) {
     GraphNode& copy = add(node->work);
     copy.enabled = node->enabled;
     copy.original = node->handle;
+    copies[node->handle] = copy.handle;
+    for (const Handle before : node->after) copy.after.push_back(copies[before]);
     for (const auto& held : node->graphs) copy.hold_graph().copy_from(*held);
   }
 }

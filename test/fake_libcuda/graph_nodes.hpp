@@ -1,6 +1,8 @@
 // What graphs hold. Hold state_mutex for all of it.
 #pragma once
 
+#include <array>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +15,17 @@ namespace fake {
 
 enum class Does : uint8_t { kernel, copy, set, alloc, free, host, graph, conditional, other };
 
+// What a node was given, for the functions that read nodes.
+struct Given {
+  KernelNodeParams kernel = {};
+  std::vector<unsigned char> parameters = {};  // of the kernel, if it is known,
+  std::vector<void*> pointers = {};            // and where each lies
+  Memcpy3D copy = {};
+  MemsetNodeParams set = {};
+  Handle event = nullptr;
+};
+using Attributes = std::map<uint32_t, std::array<unsigned char, 64>>;  // by CUlaunchAttributeID
+
 // What a node does, or what a stream is given to do.
 struct Work {
   Does does = Does::other;
@@ -20,12 +33,16 @@ struct Work {
   uint32_t grid[3] = {}, block[3] = {}, shared = 0;
   uint64_t size = 0;  // of a copy, a fill or an allocation
   HostNodeParams host = {};
-  Action action = {};  // empty: nothing that can be seen
+  Action action = {};                       // empty: nothing that can be seen
+  uint32_t type = kEmptyNode;               // where `does` does not say it
+  std::shared_ptr<const Given> given = {};  // null: nobody can read it
+  Attributes attributes = {};
 };
 
 Work kernel_work(Handle function, const uint32_t grid[3], const uint32_t block[3], uint32_t shared);
-inline Work sized_work(Does does, uint64_t size, Action action = {}) {
-  return {.does = does, .size = size, .action = std::move(action)};
+inline Work sized_work(Does does, uint64_t size, Action action = {},
+                       std::shared_ptr<const Given> given = {}) {
+  return {.does = does, .size = size, .action = std::move(action), .given = std::move(given)};
 }
 
 struct Graph;
@@ -44,6 +61,7 @@ struct GraphNode {
   Handle original = nullptr;                   // the node that it was copied from
   std::vector<std::unique_ptr<Graph>> graphs;  // a child graph, or a conditional node's bodies
   std::vector<Handle> bodies;                  // the handles of these, for the program to read
+  std::vector<Handle> after;                   // the nodes that it depends on
 };
 
 struct Graph {

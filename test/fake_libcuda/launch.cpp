@@ -1,10 +1,11 @@
 // Launches of kernels.
-#include <algorithm>
+#include <cstring>
 #include <mutex>
 
 #include "behaviour.hpp"
 #include "compute/kernels.hpp"
 #include "gpu.hpp"
+#include "node_work.hpp"
 #include "objects.hpp"
 
 namespace fake {
@@ -20,12 +21,14 @@ Status check(const Launch& wanted) {
   return check_launch(wanted);
 }
 
-Status launch(const Launch& wanted, Handle stream) {
+Status launch(const Launch& wanted, Handle stream, const Attributes& attributes = {}) {
   const auto work = [&] {
     Work work = kernel_work(wanted.function, wanted.grid, wanted.block, wanted.shared);
     if (!computes()) return work;
     const std::lock_guard lock(state_mutex());
     work.action = run_action(wanted);
+    work.given = given(wanted);
+    work.attributes = attributes;
     return work;
   };
   return given(stream, check(wanted), work);
@@ -53,12 +56,13 @@ Status cuLaunchKernelEx(void* config, Handle function, void* parameters, void* e
   if (!config) return kInvalidValue;
   const auto& wanted = *static_cast<const LaunchConfig*>(config);
   const auto* attributes = static_cast<const LaunchAttribute*>(wanted.attributes);
-  const bool has_cluster =
-      computes() && std::any_of(attributes, attributes + wanted.attribute_count,
-                                [](const auto& one) { return one.id == kClusterDimension; });
-  return launch({function, wanted.grid, wanted.block, wanted.shared,
-                 static_cast<void**>(parameters), static_cast<void**>(extra), has_cluster},
-                wanted.stream);
+  Attributes given;
+  for (uint32_t i = 0; computes() && i < wanted.attribute_count; ++i)
+    memcpy(given[attributes[i].id].data(), attributes[i].value, sizeof attributes[i].value);
+  return launch(
+      {function, wanted.grid, wanted.block, wanted.shared, static_cast<void**>(parameters),
+       static_cast<void**>(extra), given.contains(kClusterDimension)},
+      wanted.stream, given);
 }
 
 }  // namespace fake

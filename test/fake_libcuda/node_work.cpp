@@ -1,13 +1,13 @@
 #include "node_work.hpp"
 
+#include <algorithm>
+
 #include "compute/kernels.hpp"
 #include "objects.hpp"
 
 namespace fake {
 
 namespace {
-
-constexpr uint32_t kOnHost = 1, kArray = 3;  // CUmemorytype
 
 uint64_t place(uint32_t type, const void* host, DevicePtr device) {
   return type == kOnHost ? reinterpret_cast<uint64_t>(host) : device;
@@ -44,6 +44,51 @@ Action action_of(const Memcpy3D& copy) {
                       .to_slice = to_slice});
 }
 
+std::shared_ptr<const Given> given(const Memcpy3D& copy) {
+  Given made;
+  made.copy = copy;
+  return std::make_shared<const Given>(std::move(made));
+}
+
+std::shared_ptr<const Given> given(const Memcpy2D& copy) {
+  Memcpy3D wanted = {};
+  wanted.src_x = copy.src_x;
+  wanted.src_y = copy.src_y;
+  wanted.src_type = copy.src_type;
+  wanted.src_host = copy.src_host;
+  wanted.src_device = copy.src_device;
+  wanted.src_array = copy.src_array;
+  wanted.src_pitch = copy.src_pitch;
+  wanted.dst_x = copy.dst_x;
+  wanted.dst_y = copy.dst_y;
+  wanted.dst_type = copy.dst_type;
+  wanted.dst_host = copy.dst_host;
+  wanted.dst_device = copy.dst_device;
+  wanted.dst_array = copy.dst_array;
+  wanted.dst_pitch = copy.dst_pitch;
+  wanted.width = copy.width;
+  wanted.height = copy.height;
+  wanted.depth = 1;
+  return given(wanted);
+}
+
+std::shared_ptr<const Given> given(const MemsetNodeParams& set) {
+  Given made;
+  made.set = set;
+  return std::make_shared<const Given>(std::move(made));
+}
+
+std::shared_ptr<const Given> given(const Launch& launch) {
+  auto made = std::make_shared<Given>();
+  made->kernel.function = launch.function;
+  std::copy_n(launch.grid, 3, made->kernel.grid);
+  std::copy_n(launch.block, 3, made->kernel.block);
+  made->kernel.shared = launch.shared;
+  made->parameters = parameters_of(launch, made->pointers);
+  if (!made->pointers.empty()) made->kernel.parameters = made->pointers.data();
+  return made;
+}
+
 Status read_kernel(const void* parameters, Work& work) {
   if (!parameters) return kInvalidValue;
   const auto& node = *static_cast<const KernelNodeParams*>(parameters);
@@ -56,13 +101,15 @@ Status read_kernel(const void* parameters, Work& work) {
                          node.parameters, node.extra, true};
   if (const Status bad = check_launch(launch)) return bad;
   work.action = run_action(launch);
+  work.given = given(launch);
   return kSuccess;
 }
 
 Status read_copy(const void* copy, Work& work) {
   if (!copy) return kInvalidValue;
   const auto& wanted = *static_cast<const Memcpy3D*>(copy);
-  work = sized_work(Does::copy, wanted.width * wanted.height * wanted.depth, action_of(wanted));
+  work = sized_work(Does::copy, wanted.width * wanted.height * wanted.depth, action_of(wanted),
+                    given(wanted));
   return work.size == 0 ? kInvalidValue : kSuccess;
 }
 
@@ -71,7 +118,8 @@ Status read_fill(const void* fill, Work& work) {
   const auto& wanted = *static_cast<const MemsetNodeParams*>(fill);
   work = sized_work(Does::set, wanted.element_size * wanted.width * wanted.height,
                     fill_action(wanted.to, wanted.value, wanted.element_size, wanted.width,
-                                wanted.height, wanted.pitch));
+                                wanted.height, wanted.pitch),
+                    given(wanted));
   return work.size == 0 ? kInvalidValue : kSuccess;
 }
 

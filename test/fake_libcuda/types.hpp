@@ -68,6 +68,8 @@ struct KernelNodeParams {  // CUDA_KERNEL_NODE_PARAMS_v2
 };
 static_assert(sizeof(KernelNodeParams) == 72);
 
+enum : uint32_t { kOnHost = 1, kOnDevice = 2, kArray = 3, kUnified = 4 };  // CUmemorytype
+
 struct Memcpy2D {  // CUDA_MEMCPY2D_v2
   uint64_t src_x, src_y;
   uint32_t src_type;
@@ -139,8 +141,13 @@ enum : uint32_t {  // CUgraphNodeType
   kHostNode = 3,
   kChildGraphNode = 4,
   kEmptyNode = 5,
+  kWaitNode = 6,    // for an event
+  kRecordNode = 7,  // of one
+  kSignalOutsideNode = 8,
+  kWaitOutsideNode = 9,
   kAllocNode = 10,
   kFreeNode = 11,
+  kMemoryOperationsNode = 12,
   kConditionalNode = 13,
 };
 

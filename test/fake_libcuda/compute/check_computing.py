@@ -64,6 +64,35 @@ def floats(at, count=COUNT):
     return struct.unpack(f"<{count}f", data.raw)
 
 
+def nodes_of(graph):
+    count = c_uint64()
+    must("cuGraphGetNodes", graph, None, byref(count))
+    nodes = (c_uint64 * count.value)()
+    must("cuGraphGetNodes", graph, nodes, byref(count))
+    return list(nodes)
+
+
+def edges_of(graph, nodes):
+    """By the numbers of the nodes."""
+    count = c_uint64()
+    must("cuGraphGetEdges_v2", graph, None, None, None, byref(count))
+    begins, ends, data = ((c_uint64 * count.value)() for _ in range(3))
+    must("cuGraphGetEdges_v2", graph, begins, ends, data, byref(count))
+    return [(nodes.index(begin), nodes.index(end)) for begin, end in zip(begins, ends)]
+
+
+def type_of(node):
+    kind = c_uint()
+    must("cuGraphNodeGetType", node, byref(kind))
+    return kind.value
+
+
+def read(name, node, layout):
+    given = ctypes.create_string_buffer(struct.calcsize(layout))
+    must(name, node, given)
+    return struct.unpack(layout, given.raw)
+
+
 def reserved(size, wanted=0):
     pointer = c_uint64()
     must("cuMemAddressReserve", byref(pointer), size, 0, wanted, 0)
@@ -200,6 +229,67 @@ class Computing(unittest.TestCase):
             must("cuGraphLaunch", executable, stream)
             must("cuStreamSynchronize", stream)
             self.assertEqual(floats(out), (2.0 ** power,) * COUNT)
+
+    def test_reading_graphs(self):
+        """Nodes are what was captured, in the order in which they were, and depend on each other as streams did."""
+        module, out, other = loaded(images.cubin(["scale", "fill_packed"])), allocated(4 * COUNT), allocated(4 * COUNT)
+        first, second, begun, done, graph = (c_void_p() for _ in range(5))
+        for stream in first, second:
+            must("cuStreamCreate", byref(stream), c_uint(1))
+        for event in begun, done:
+            must("cuEventCreate", byref(event), c_uint(2))
+        must("cuStreamBeginCapture_v2", first, c_uint(2))
+        self.assertEqual(launch(function(module, "scale"), c_uint64(out), c_uint(COUNT), c_float(2), stream=first), 0)
+        must("cuEventRecord", begun, first)
+        must("cuStreamWaitEvent", second, begun, c_uint(0))
+        must("cuMemsetD16Async", other, c_uint(0x1234), 7, second)
+        must("cuMemcpyDtoDAsync_v2", other, out, 12, first)
+        must("cuEventRecord", done, second)
+        must("cuStreamWaitEvent", first, done, c_uint(0))
+        must("cuEventRecordWithFlags", done, first, c_uint(1))
+        must("cuStreamEndCapture", first, byref(graph))
+        nodes = nodes_of(graph)
+        self.assertEqual([type_of(node) for node in nodes], [0, 2, 1, 7])
+        self.assertEqual(sorted(edges_of(graph, nodes)), [(0, 1), (0, 2), (1, 3), (2, 3)])
+        kernel = read("cuGraphKernelNodeGetParams_v2", nodes[0], "<Q7IxxxxQQQQ")
+        self.assertEqual(kernel[1:8], (1, 1, 1, 32, 1, 1, 0))
+        pointers = (c_uint64 * 3).from_address(kernel[8])
+        self.assertEqual([ctypes.string_at(at, size) for at, size in zip(pointers, (8, 4, 4))],
+                         [struct.pack("<Q", out), struct.pack("<I", COUNT), struct.pack("<f", 2)])
+        self.assertEqual(read("cuGraphMemsetNodeGetParams", nodes[1], "<QQIIQQ"), (other, 0, 0x1234, 2, 7, 1))
+        copy = read("cuGraphMemcpyNodeGetParams", nodes[2], "<25Q")
+        self.assertEqual((copy[4], copy[6], copy[15], copy[17], copy[22:]), (2, out, 2, other, (12, 1, 1)))
+        self.assertEqual(read("cuGraphEventRecordNodeGetEvent", nodes[3], "<Q"), (done.value,))
+        self.assertEqual(call("cuGraphMemsetNodeGetParams", nodes[0], ctypes.create_string_buffer(40)), INVALID_VALUE)
+        priority = ctypes.create_string_buffer(struct.pack("<i", -2), 64)
+        must("cuGraphKernelNodeSetAttribute", nodes[0], c_uint(8), priority)
+        value = ctypes.create_string_buffer(64)
+        for attribute, expected in (8, priority.raw), (4, bytes(64)):
+            must("cuGraphKernelNodeGetAttribute", nodes[0], c_uint(attribute), value)
+            self.assertEqual(value.raw, expected)
+
+    def test_reading_added_nodes(self):
+        graph, child, kernel, copy, held = (c_void_p() for _ in range(5))
+        out = allocated(4 * COUNT)
+        must("cuGraphCreate", byref(graph), c_uint(0))
+        must("cuGraphCreate", byref(child), c_uint(0))
+        buffer, size = ctypes.create_string_buffer(struct.pack("<BQI", 7, out, COUNT), 13), c_uint64(13)
+        extra = (c_void_p * 5)(1, ctypes.addressof(buffer), 2, ctypes.addressof(size), 0)
+        packed = function(loaded(images.cubin(["fill_packed"])), "fill_packed")
+        given = struct.pack("<Q7IxxxxQQQQ", packed.value, 1, 1, 1, 32, 1, 1, 0, 0, ctypes.addressof(extra), 0, 0)
+        must("cuGraphAddKernelNode_v2", byref(kernel), child, None, 0, given)
+        buffer[0] = 99  # it was read when it was given
+        must("cuGraphAddChildGraphNode", byref(held), graph, None, 0, child)
+        rows = struct.pack("<25Q", *range(1, 5), 2, 0, out, *[0] * 8, 2, 0, out + 400, *[0] * 4, 4, 1, 1)
+        must("cuGraphAddMemcpyNode", byref(copy), graph, (c_void_p * 1)(held), 1, rows, None)
+        self.assertEqual([type_of(node) for node in nodes_of(graph)], [4, 1])
+        self.assertEqual(edges_of(graph, nodes_of(graph)), [(0, 1)])
+        self.assertEqual(struct.pack("<25Q", *read("cuGraphMemcpyNodeGetParams", copy.value, "<25Q")), rows)
+        inner = c_void_p()
+        must("cuGraphChildGraphNodeGetGraph", held, byref(inner))
+        node, = nodes_of(inner)
+        at = read("cuGraphKernelNodeGetParams_v2", node, "<Q7IxxxxQQQQ")[8]
+        self.assertEqual(ctypes.string_at(c_uint64.from_address(at).value, 13), struct.pack("<BQI", 7, out, COUNT))
 
     def test_reservations(self):
         """As driver 580 does: a wish is granted if it begins at 32 MiB, else rounded up, without an error."""

@@ -182,6 +182,16 @@ Status check_launch(const Launch& launch) {
   return read_parameters(launch, *kernel, parameters) ? kSuccess : kInvalidValue;
 }
 
+std::vector<unsigned char> parameters_of(const Launch& launch, std::vector<void*>& pointers) {
+  const char* name = function_name(launch.function);
+  const Kernel* kernel = name ? find_kernel(name) : nullptr;
+  std::vector<unsigned char> parameters;
+  if (!kernel || !read_parameters(launch, *kernel, parameters)) return {};
+  for (const Parameter& one : kernel->parameters)
+    pointers.push_back(parameters.data() + one.offset);
+  return parameters;
+}
+
 Action run_action(const Launch& launch) {
   const char* name = function_name(launch.function);
   const Kernel* kernel = computes() && name ? find_kernel(name) : nullptr;

@@ -55,6 +55,10 @@ Status check_launch(const Launch& launch);
 // Parameters are read now, as they are by the driver. Hold state_mutex.
 Action run_action(const Launch& launch);
 
+// They lie in one buffer; `pointers`: where each does. Empty: the kernel is not known. Hold
+// state_mutex.
+std::vector<unsigned char> parameters_of(const Launch& launch, std::vector<void*>& pointers);
+
 // ----- images
 
 struct Variable {
