@@ -21,6 +21,7 @@ void ci_find_driver_functions(const char* path) {
   if (!library) return;
 #define FIND(name, parameters) *(void**)&ci_cuda.name = dlsym(library, #name);
   CI_DRIVER_FUNCTIONS(FIND)
+  CI_GRAPH_FUNCTIONS(FIND)
 #undef FIND
 }
 

@@ -60,6 +60,15 @@ static void finish(__u64 at, enum ci_payload_state state) {
   __atomic_store_n(&payload_at(at)->state, state, __ATOMIC_RELEASE);
 }
 
+__u64 ci_keep_parts(const void* first, __u64 size, const void* second, __u64 more) {
+  __u64 at = take(size, more), sp = (__u64)__builtin_frame_address(0);
+  if (!at) return 0;
+  bool read = ci_read(first_part(at), (__u64)first, size, sp) &&
+              ci_read(second_part(at), (__u64)second, more, sp);
+  finish(at, read ? CI_FILLED : CI_UNREADABLE);
+  return at;
+}
+
 static __u64 word(const struct ci_frame* frame, unsigned number) {
   if (number == CI_NO_WORD) return 0;
   if (number < CI_REGISTER_ARGS) return frame->args[number];
@@ -69,49 +78,13 @@ static __u64 word(const struct ci_frame* frame, unsigned number) {
 
 /* ----- launches */
 
-#define MAX_PARAMETER_BYTES (64u << 10)
-#define ATTRIBUTE 72 /* bytes of a CUlaunchAttribute */
-#define MAX_ATTRIBUTES 64
 #define ATTRIBUTES_AT 40 /* in a CUlaunchConfig; their number follows */
 
-/* What `extra` says: one buffer. False: it says something else. */
-static bool packed_parameters(__u64 extra, __u64 sp, __u64* buffer, __u64* size) {
-  enum { END, BUFFER, SIZE };
-  *buffer = *size = 0;
-  for (int i = 0; i < 4; i++, extra += 16) {
-    __u64 pair[2];
-    if (!ci_read(pair, extra, sizeof(pair[0]), sp)) return false;
-    if (pair[0] == END) return *buffer || !*size;
-    if (!ci_read(pair, extra, sizeof(pair), sp)) return false;
-    if (pair[0] == BUFFER) *buffer = pair[1];
-    if (pair[0] == SIZE && !ci_read(size, pair[1], sizeof(*size), sp)) return false;
-  }
-  return false;
-}
-
-static __u64 bytes_of_parameters(__u64 kernel) {
-  __u64 bytes = 0;
-  size_t offset = 0, size = 0;
-  for (size_t i = 0; i < CI_MAX_PARAMETERS && ci_parameter(kernel, i, &offset, &size); i++)
-    if (offset + size > bytes) bytes = offset + size;
-  return bytes;
-}
-
-static bool read_parameters(__u8* to, __u64 room, __u64 kernel, __u64 list, __u64 sp) {
-  size_t offset = 0, size = 0;
-  for (size_t i = 0; i < CI_MAX_PARAMETERS && ci_parameter(kernel, i, &offset, &size); i++) {
-    __u64 value = 0;
-    if (offset > room || size > room - offset || !ci_read(&value, list + 8 * i, 8, sp) ||
-        !ci_read(to + offset, value, size, sp))
-      return false;
-  }
-  return true;
-}
-
 static __u64 keep_launch(const struct ci_frame* frame, const struct ci_taped* taped) {
-  __u64 kernel = word(frame, taped->at), sp = frame->sp;
-  __u64 list = word(frame, taped->lists_at), extra = word(frame, taped->extra_at);
-  __u64 buffer = 0, size = 0;
+  struct ci_parameters parameters = {.kernel = word(frame, taped->at),
+                                     .list = word(frame, taped->lists_at),
+                                     .extra = word(frame, taped->extra_at)};
+  __u64 sp = frame->sp;
   struct {
     __u64 at;
     __u32 count;
@@ -119,22 +92,16 @@ static __u64 keep_launch(const struct ci_frame* frame, const struct ci_taped* ta
   bool readable = true;
   if (taped->config_at != CI_NO_WORD)
     readable = ci_read(&attributes, word(frame, taped->config_at) + ATTRIBUTES_AT, 12, sp) &&
-               attributes.count <= MAX_ATTRIBUTES;
-  if (!list && extra)
-    readable = readable && packed_parameters(extra, sp, &buffer, &size);
-  else
-    size = bytes_of_parameters(kernel);
-  if (!readable || size > MAX_PARAMETER_BYTES) {
+               attributes.count <= CI_MAX_LAUNCH_ATTRIBUTES;
+  if (!readable || !ci_find_parameters(&parameters, sp)) {
     __u64 at = take(0, 0);
     if (at) finish(at, CI_UNREADABLE);
     return at;
   }
-  __u64 at = take(size, attributes.count * (__u64)ATTRIBUTE);
+  __u64 more = attributes.count * (__u64)CI_LAUNCH_ATTRIBUTE, at = take(parameters.size, more);
   if (!at) return 0;
-  readable = !list && extra ? !size || ci_read(first_part(at), buffer, size, sp)
-                            : read_parameters(first_part(at), size, kernel, list, sp);
-  readable = readable && (!attributes.count || ci_read(second_part(at), attributes.at,
-                                                       attributes.count * (__u64)ATTRIBUTE, sp));
+  readable = ci_read_parameters(first_part(at), &parameters, sp) &&
+             (!more || ci_read(second_part(at), attributes.at, more, sp));
   finish(at, readable ? CI_FILLED : CI_UNREADABLE);
   return at;
 }
@@ -241,7 +208,7 @@ static __u64 keep_code(const struct ci_frame* frame, const struct ci_taped* tape
 
 /* ----- copies */
 
-static bool is_on_gpu(__u64 address) {
+bool ci_is_on_gpu(__u64 address) {
   enum { MEMORY_TYPE = 2, ON_DEVICE = 2 };
   unsigned type = 0;
   return ci_cuda.cuPointerGetAttribute &&
@@ -354,9 +321,17 @@ static __u64 keep(const struct ci_frame* frame, const struct ci_taped* taped, bo
     case CI_KEEP_EITHER: {
       if (!all) return 0;
       __u64 to = word(frame, taped->to_at);
-      if (!is_on_gpu(host)) return keep_from_host(host, size, frame->sp);
-      return is_on_gpu(to) ? 0 : keep_to_host(to, size, stream);
+      if (!ci_is_on_gpu(host)) return keep_from_host(host, size, frame->sp);
+      return ci_is_on_gpu(to) ? 0 : keep_to_host(to, size, stream);
     }
+    case CI_KEEP_NODES:
+      return ci_keep_nodes(host, frame->sp);
+    case CI_KEEP_KERNEL_NODE:
+    case CI_KEEP_KERNEL_NODE_V1:
+    case CI_KEEP_COPY_NODE:
+    case CI_KEEP_SET_NODE:
+    case CI_KEEP_ANY_NODE:
+      return ci_keep_node(taped->keep, host, frame->sp);
     default:
       return 0;
   }

@@ -19,10 +19,45 @@ HIDDEN void ci_tape_leave(const struct ci_frame* frame);
 /* The library itself is calling the driver: such calls are not the program's. */
 static inline bool ci_calls_itself(void) { return ci_thread.calls_itself; }
 
+/* Where a copy of both is kept; 0: there is no room for them. */
+HIDDEN __u64 ci_keep_parts(const void* first, __u64 size, const void* second, __u64 more);
+HIDDEN bool ci_is_on_gpu(__u64 address);
+
+/* ----- parameters of kernels (parameters.c) */
+
+struct ci_parameters {
+  __u64 kernel, list, extra; /* as a launch is given them */
+  __u64 buffer, size;        /* found: in a buffer that has all of them, or one by one */
+};
+/* `sp`: of the call that they were given to. False: they say nothing that is understood. */
+HIDDEN bool ci_find_parameters(struct ci_parameters* parameters, __u64 sp);
+/* As they lie in one buffer, of the size that was found. */
+HIDDEN bool ci_read_parameters(__u8* to, const struct ci_parameters* parameters, __u64 sp);
+
+/* ----- nodes of graphs (graphs.c) */
+
+/* Where what the graph's nodes are given is kept; 0: nowhere. */
+HIDDEN __u64 ci_keep_nodes(__u64 graph, __u64 sp);
+/* The same of one, which the struct at `given` is for. */
+HIDDEN __u64 ci_keep_node(enum ci_keep what, __u64 given, __u64 sp);
+
 /* ----- orders (orders.c) */
 
-/* The functions of the driver that orders call, and their results. */
+/* The functions of the driver that are called here, and their results. */
 typedef int ci_result;
+#define CI_GRAPH_FUNCTIONS(of)                                                                     \
+  of(cuGraphChildGraphNodeGetGraph, (__u64 node, __u64 * graph))                                   \
+      of(cuGraphEventRecordNodeGetEvent, (__u64 node, void* event))                                \
+          of(cuGraphEventWaitNodeGetEvent, (__u64 node, void* event))                              \
+              of(cuGraphGetEdges, (__u64 graph, __u64 * from, __u64 * to, size_t * count))         \
+                  of(cuGraphGetEdges_v2,                                                           \
+                     (__u64 graph, __u64 * from, __u64 * to, void* data, size_t* count))           \
+                      of(cuGraphGetNodes, (__u64 graph, __u64 * nodes, size_t * count)) of(        \
+                          cuGraphKernelNodeGetAttribute, (__u64 node, int attribute, void* value)) \
+                          of(cuGraphKernelNodeGetParams_v2, (__u64 node, void* given))             \
+                              of(cuGraphMemcpyNodeGetParams, (__u64 node, void* given))            \
+                                  of(cuGraphMemsetNodeGetParams, (__u64 node, void* given))        \
+                                      of(cuGraphNodeGetType, (__u64 node, __u32 * type))
 #define CI_DRIVER_FUNCTIONS(of)                                                                   \
   of(cuCtxGetDevice, (int* device)) of(cuCtxGetLimit, (size_t * value, int limit)) of(            \
       cuCtxSynchronize, (void)) of(cuDeviceGetAttribute, (int* value, int attribute, int device)) \
@@ -56,7 +91,7 @@ typedef int ci_result;
 
 struct ci_driver_functions {
 #define DECLARE(name, parameters) ci_result(*name) parameters;
-  CI_DRIVER_FUNCTIONS(DECLARE)
+  CI_DRIVER_FUNCTIONS(DECLARE) CI_GRAPH_FUNCTIONS(DECLARE)
 #undef DECLARE
 };
 extern HIDDEN struct ci_driver_functions ci_cuda; /* those that are not there are null */

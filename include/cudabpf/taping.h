@@ -28,14 +28,20 @@ enum ci_keep {
   CI_KEEP_TO_HOST, /* bytes that come from a GPU: at the call's return, or when it is waited for */
   CI_KEEP_EITHER,  /* one of these, as the addresses say */
   CI_KEEP_WAIT,    /* at its return, what has come to the host */
+  CI_KEEP_NODES,   /* what the nodes of a graph are given */
+  CI_KEEP_KERNEL_NODE,    /* what one node is given: a CUDA_KERNEL_NODE_PARAMS_v2, */
+  CI_KEEP_KERNEL_NODE_V1, /* its beginning, */
+  CI_KEEP_COPY_NODE,      /* a CUDA_MEMCPY3D, */
+  CI_KEEP_SET_NODE,       /* a CUDA_MEMSET_NODE_PARAMS, */
+  CI_KEEP_ANY_NODE,       /* or a CUgraphNodeParams, which has one of these or a graph */
 };
 
 /* Numbers of argument words. */
 struct ci_taped {
-  __u8 keep;      /* enum ci_keep */
-  __u8 at;        /* the kernel, the image, or the address on the host */
-  __u8 size_at;   /* bytes of a copy; the number of options */
-  __u8 lists_at;  /* a launch's kernelParams; the list of options, behind which come their values */
+  __u8 keep;     /* enum ci_keep */
+  __u8 at;       /* the kernel, the image, the graph, a node's struct, or the address on the host */
+  __u8 size_at;  /* bytes of a copy; the number of options */
+  __u8 lists_at; /* a launch's kernelParams; the list of options, behind which come their values */
   __u8 stream_at; /* of a copy or a wait; CI_NO_WORD: its return is enough, or it is for all */
   __u8 config_at; /* a launch's struct; CI_NO_WORD: it has none */
   __u8 to_at;     /* CI_KEEP_EITHER: the address to which it copies; `at`: from which */
@@ -85,6 +91,50 @@ struct ci_payload {
   __u64 from;      /* where the first part lies, or comes to, in the process */
   __u64 stream;    /* of a copy that is waited for */
   __u64 next;      /* of those that wait */
+};
+
+/* ----- nodes of graphs, as such a payload has them
+ *
+ * The driver does not say what an executable graph holds. So what the nodes of a graph are given is
+ * read when the graph is instantiated, before the program can destroy it.
+ *
+ * The first part is a struct ci_nodes and then the nodes; the second, edges (struct ci_edge). */
+
+#define CI_MAX_NODES (64u << 10)
+#define CI_MAX_EDGES (256u << 10)
+#define CI_LAUNCH_ATTRIBUTE 72 /* bytes of a CUlaunchAttribute */
+#define CI_MAX_LAUNCH_ATTRIBUTES 64
+#define CI_MAX_PARAMETER_BYTES (64u << 10)
+
+enum ci_nodes_fault {
+  CI_NODES_COMPLETE,
+  CI_NODES_TOO_MANY,   /* or too large */
+  CI_NODES_UNREADABLE, /* the driver does not say which there are */
+};
+
+struct ci_nodes {
+  __u32 count;
+  __u32 of_node; /* they are one, and this is what a call gives it; else they are what a graph holds
+                  */
+  __u32 fault;   /* enum ci_nodes_fault */
+  __u32 reserved;
+};
+
+/* Three parts follow, each padded: what the node is given, a kernel's parameters in one buffer, and
+ * the attributes of its launch. What it is given is a CUDA_KERNEL_NODE_PARAMS_v2, a CUDA_MEMCPY3D
+ * whose memory types are not CU_MEMORYTYPE_UNIFIED, a CUDA_MEMSET_NODE_PARAMS, or the event's
+ * handle; of other types, nothing. Nodes of a child graph come somewhere after the node that holds
+ * it. */
+struct ci_node {
+  __u64 handle;
+  __u32 type;   /* a CUgraphNodeType */
+  __u32 holder; /* the number of the node whose child graph it is in, from 1; 0: it is in none */
+  __u32 unreadable;
+  __u32 given, parameters, attributes; /* bytes of the parts */
+};
+
+struct ci_edge { /* by handles: `to` comes after `from` */
+  __u64 from, to;
 };
 
 /* ----- orders, by the connection of a thread that stands (CI_STOPPED) */
@@ -147,6 +197,7 @@ struct ci_device {
 CB_STATIC_ASSERT(sizeof(struct ci_taped) == 8, "ci_taped");
 CB_STATIC_ASSERT(sizeof(struct ci_tape) == 40, "ci_tape");
 CB_STATIC_ASSERT(sizeof(struct ci_payload) == 48, "ci_payload");
+CB_STATIC_ASSERT(sizeof(struct ci_nodes) == 16 && sizeof(struct ci_node) == 32, "ci_nodes");
 CB_STATIC_ASSERT(sizeof(struct ci_order) == 40 && sizeof(struct ci_reply) == 24, "ci_order");
 
 #ifdef __cplusplus

@@ -87,6 +87,35 @@ abi::ci_taped wait(const Function& function) {
   return taped;
 }
 
+// The driver does not say what an executable graph holds, so what goes into it is kept.
+abi::ci_taped nodes(const Function& function) {
+  abi::ci_taped taped = nothing();
+  taped.at = word_of(function, Role::graph);
+  if (taped.at != CI_NO_WORD) {
+    taped.keep = abi::CI_KEEP_NODES;
+    return taped;
+  }
+  auto keep_of = [](Struct layout) {
+    return layout == Struct::kernel_node      ? abi::CI_KEEP_KERNEL_NODE
+           : layout == Struct::kernel_node_v1 ? abi::CI_KEEP_KERNEL_NODE_V1
+           : layout == Struct::memcpy3d       ? abi::CI_KEEP_COPY_NODE
+           : layout == Struct::memset_node    ? abi::CI_KEEP_SET_NODE
+           : layout == Struct::graph_node     ? abi::CI_KEEP_ANY_NODE
+                                              : abi::CI_KEEP_NOTHING;
+  };
+  const Argument* given = argument_that(function, [&](const Argument& argument) {
+    return keep_of(argument.layout) != abi::CI_KEEP_NOTHING;
+  });
+  taped.at = word_of(given);
+  if (taped.at != CI_NO_WORD) taped.keep = keep_of(given->layout);
+  return taped;
+}
+
+bool fills_executable_graph(const Function& function) {
+  return function.graph == GraphAction::instantiate || function.graph == GraphAction::update ||
+         function.graph == GraphAction::set_exec_node;
+}
+
 }  // namespace
 
 abi::ci_taped taped_of(const Function& function) {
@@ -98,6 +127,7 @@ abi::ci_taped taped_of(const Function& function) {
     taped.keep = abi::CI_KEEP_GRAPH;
     return taped;
   }
+  if (fills_executable_graph(function)) return nodes(function);
   if (function.type == Type::module && function.op == Op::load) return code(function);
   if (function.type == Type::transfer) return copy(function);
   if (function.type == Type::sync) return wait(function);

@@ -72,3 +72,24 @@ TEST_CASE("What a capture keeps of copies, and when their bytes are there") {
   CHECK(taped("cuCtxSynchronize").stream_at == CI_NO_WORD);
   CHECK(taped("cuEventSynchronize").keep == abi::CI_KEEP_NOTHING);
 }
+
+TEST_CASE("What a capture keeps of graphs: what their nodes are given, before and after") {
+  for (const char* symbol :
+       {"cuGraphInstantiate", "cuGraphInstantiate_v2", "cuGraphInstantiateWithFlags",
+        "cuGraphInstantiateWithParams", "cuGraphExecUpdate", "cuGraphExecUpdate_v2"}) {
+    CHECK(taped(symbol).keep == abi::CI_KEEP_NODES);
+    CHECK(taped(symbol).at == 1);
+  }
+  CHECK(taped("cuGraphExecChildGraphNodeSetParams").keep == abi::CI_KEEP_NODES);
+  CHECK(taped("cuGraphExecChildGraphNodeSetParams").at == 2);
+  auto first = taped("cuGraphExecKernelNodeSetParams");
+  CHECK(first.keep == abi::CI_KEEP_KERNEL_NODE_V1);
+  CHECK(first.at == 2);
+  CHECK(taped("cuGraphExecKernelNodeSetParams_v2").keep == abi::CI_KEEP_KERNEL_NODE);
+  CHECK(taped("cuGraphExecMemcpyNodeSetParams").keep == abi::CI_KEEP_COPY_NODE);
+  CHECK(taped("cuGraphExecMemsetNodeSetParams").keep == abi::CI_KEEP_SET_NODE);
+  CHECK(taped("cuGraphExecNodeSetParams").keep == abi::CI_KEEP_ANY_NODE);
+  // A graph that is not executable may change as it likes.
+  CHECK(taped("cuGraphKernelNodeSetParams_v2").keep == abi::CI_KEEP_NOTHING);
+  CHECK(taped("cuGraphNodeSetEnabled").keep == abi::CI_KEEP_NOTHING);
+}
