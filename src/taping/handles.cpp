@@ -23,6 +23,7 @@ void Handles::call(const Call& call) {
   const Function& function = *call.function;
   if (!call.has_return || function.is_failure(call.result)) return;
   std::string_view name = function.name;
+  graphs_.call(call);
   if (function.type == Type::module && function.op == Op::load) {
     code_[out(call, 0)] = {name.starts_with("cuLibrary"), call.payload};
     variables_.erase(out(call, 0));

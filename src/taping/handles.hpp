@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cudabpf/event.hpp"
+#include "taping/graphs.hpp"
 
 namespace cudabpf::taping {
 
@@ -41,6 +42,8 @@ class Handles {
   std::vector<NamedVariable> variables() const;
   const std::map<std::uint64_t, KnownStream>& streams() const { return streams_; }
 
+  const Graphs& graphs() const { return graphs_; }
+
   // Work is being captured into a graph: nothing may wait for the GPU now.
   bool captures() const { return captures_ > 0; }
   // What the program has done after which the GPU may wait for the program: the functions.
@@ -51,6 +54,7 @@ class Handles {
   std::map<std::uint64_t, std::uint64_t> kernels_, owners_;
   std::map<std::uint64_t, std::map<std::string, NamedVariable>> variables_;
   std::map<std::uint64_t, KnownStream> streams_;
+  Graphs graphs_;
   std::set<std::string> waits_for_program_;
   std::int64_t captures_ = 0;
 };

@@ -2,11 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "cudabpf/event.hpp"
 
 namespace cudabpf::taping {
+
+struct ExecutableGraph;
 
 struct KeptCall {
   explicit KeptCall(const Call& call)
@@ -31,7 +35,8 @@ struct KeptCall {
   Details details;
   bool has_return;
   std::int32_t result;
-  std::string kernel;  // mangled; empty: its name is not known
+  std::string kernel;                            // mangled; empty: its name is not known
+  std::shared_ptr<const ExecutableGraph> graph;  // that it launches, as it was then
 
   std::uint64_t word(std::size_t number) const { return number < words.size() ? words[number] : 0; }
   bool failed() const { return has_return && function->is_failure(result); }

@@ -64,8 +64,9 @@ void ProcessTaper::call(const Call& call) {
   memory_.call(call);
   handles_.call(call);
   history_.call(call);
-  if (keeps_ && !call.parent && call.function->layer() == 0 && !call.captured)
-    kept_.emplace_back(call);
+  if (!keeps_ || call.parent || call.function->layer() != 0 || call.captured) return;
+  KeptCall& kept = kept_.emplace_back(call);
+  if (call.function->launches_graph()) kept.graph = handles_.graphs().executable(kept.word(0));
 }
 
 void ProcessTaper::lost() {

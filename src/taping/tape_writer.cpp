@@ -130,10 +130,7 @@ std::uint32_t TapeWriter::event(std::uint64_t handle) {
 Result<> TapeWriter::add(const KeptCall& call) {
   const Function& function = *call.function;
   if (function.launches_kernel()) return add_launch(call);
-  if (function.launches_graph()) {
-    refuse(std::string(function.name), "graphs are not captured yet");
-    return ok();
-  }
+  if (function.launches_graph()) return add_graph(call);
   if (function.type == Type::transfer && function.meaning.node == NodeWork::copy)
     return add_copy(call);
   if (function.meaning.node == NodeWork::set) return add_set(call);
@@ -155,7 +152,7 @@ Result<> TapeWriter::add_launch(const KeptCall& call) {
   }
   bundle::Operation operation = operation_of(call, Action::launch);
   bundle::Launch& launch = operation.launch.emplace();
-  launch.kernel = TRY(kernel(call));
+  launch.kernel = TRY(kernel(call.details.handle.value_or(0), call.kernel));
   const Details& details = call.details;
   launch.grid = {details.grid.x, details.grid.y, details.grid.z};
   launch.block = {details.block.x, details.block.y, details.block.z};
@@ -177,12 +174,11 @@ Result<std::optional<abi::ci_kernel>> TapeWriter::about(std::uint64_t handle) {
 
 // Its attributes are those of the handle that is launched; where its code is from, the handle may
 // not know that was made of a library's kernel.
-Result<std::uint32_t> TapeWriter::kernel(const KeptCall& call) {
-  std::uint64_t handle = call.details.handle.value_or(0);
+Result<std::uint32_t> TapeWriter::kernel(std::uint64_t handle, const std::string& name) {
   if (auto known = kernels_.find(handle); known != kernels_.end()) return known->second;
   auto launched = TRY(about(handle));
   bundle::Kernel kernel;
-  kernel.name = call.kernel;
+  kernel.name = name;
   std::optional<std::uint32_t> of;
   if (!launched) {
     kernel.refused = "the driver does not say what it is";

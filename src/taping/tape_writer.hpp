@@ -3,13 +3,17 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "bundle/folder.hpp"
 #include "cudabpf/taped_process.hpp"
 #include "taping/handles.hpp"
 #include "taping/kept_call.hpp"
+#include "taping/kept_nodes.hpp"
 #include "taping/snapshot.hpp"
 
 namespace cudabpf::taping {
@@ -31,19 +35,35 @@ class TapeWriter {
   const std::vector<PlacedModule>& modules() const { return placed_; }
 
  private:
+  // An executable graph, as its last launch had it.
+  struct GraphOnTape {
+    std::uint32_t number = 0;  // of the manifest's
+    bool has_nodes = false;    // on the tape
+    std::shared_ptr<const ExecutableGraph> written;
+    std::vector<std::uint64_t> waits, records;  // events that nodes wait for, and record
+    std::optional<std::string> refused;
+  };
+
   Result<> add(const KeptCall& call);
   Result<> add_launch(const KeptCall& call);
+  Result<> add_graph(const KeptCall& call);
   Result<> add_copy(const KeptCall& call);
   Result<> add_set(const KeptCall& call);
   Result<> add_memory(const KeptCall& call);
   bool add_event(const KeptCall& call, bundle::Operation& operation);
   bool add_wait(const KeptCall& call, bundle::Operation& operation);
+  Result<> describe_graph(const KeptCall& call, GraphOnTape& graph, bundle::Operation& operation);
+  // What keeps the node's graph from being run again; empty: nothing does.
+  Result<std::string> add_node(const KeptNode& node, bundle::Operation& operation);
+  std::string add_copy_node(const KeptNode& node, bundle::Operation& operation) const;
+  bool is_pinned(std::uint64_t address, std::uint64_t size) const;
   void refuse(const std::string& what, const std::string& why);
 
   bundle::Operation operation_of(const KeptCall& call, bundle::Action action);
   std::uint32_t stream(const KeptCall& call, std::uint64_t handle);
   std::uint32_t event(std::uint64_t handle);
-  Result<std::uint32_t> kernel(const KeptCall& call);
+  // `name`: mangled, if it is known.
+  Result<std::uint32_t> kernel(std::uint64_t handle, const std::string& name);
   Result<std::optional<abi::ci_kernel>> about(std::uint64_t handle);
   Result<std::optional<std::uint32_t>> module(std::uint64_t owner);
   Result<std::optional<std::string>> code_in(const Payload& payload);
@@ -58,6 +78,7 @@ class TapeWriter {
   std::map<std::uint64_t, std::uint32_t> events_, kernels_;
   std::map<std::uint64_t, std::optional<std::uint32_t>> modules_;
   std::vector<PlacedModule> placed_;
+  std::map<std::uint64_t, GraphOnTape> graphs_;  // by executable graph
   std::map<std::pair<std::string, std::string>, std::uint64_t> refused_;
 };
 

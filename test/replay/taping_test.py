@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 
@@ -125,6 +126,28 @@ class Live(insiders.InsideTest):
     def test_by_time(self):
         self.captured("--at", "1ms")
         self.check_whole_iteration()
+
+    def test_graph(self):
+        """Its nodes are on the tape, with what the program gave one of them last."""
+        self.captured(command=self.command("--with", "graph"))
+        manifest, tape = self.manifest(), self.tape()
+        self.assertEqual((manifest["refused"], manifest["graphs"]), ([], 1))
+        launched, = (operation for operation in tape if operation["op"] == "graph")
+        kinds = [next(iter(node)) for node in launched["nodes"]]
+        self.assertEqual((kinds[0], sorted(kinds[1:3]), kinds[3]), ("launch", ["copy", "set"], "launch"))
+        names = [kernel["name"] for kernel in manifest["kernels"]]
+        fill, total = (node["launch"] for node in launched["nodes"] if "launch" in node)
+        self.assertEqual([names[fill["kernel"]], names[total["kernel"]]], ["fill", "sum_rows"])
+        data = pathlib.Path(self.capture, "data").read_bytes()
+        part = fill["parameters"]
+        row, count, number = struct.unpack("<QIf", data[part["offset"]:part["offset"] + part["size"]])
+        part, = (operation["copy"]["data"] for operation in tape if operation["op"] == "copy" and "from" in operation["copy"]
+                 and "address" not in operation["copy"]["from"])
+        copied, = struct.unpack_from("<f", data, part["offset"])
+        # An iteration may begin within one of the program's: at its wait.
+        self.assertIn((count, number, copied), [(1000, 1 + i % 3, i % 7) for i in range(manifest["iteration"]["number"] + 1)])
+        copy, = (node["copy"] for node in launched["nodes"] if "copy" in node)
+        self.assertEqual(int(copy["from"]["address"], 16), row)
 
     def test_number_that_never_comes(self):
         said = self.captured("--at", "1000")

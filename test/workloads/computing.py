@@ -73,11 +73,44 @@ class Gpu:
         return struct.unpack(f"<{count}f", data.raw)
 
 
+class Graph:
+    """Rows are filled on two streams, and then summed up; launched as often as one likes, with another number each time."""
+    def __init__(self, gpu, functions, rows, table, out):
+        self.gpu, self.fill, self.row = gpu, functions["fill"], rows[0]
+        first, second, begun, filled = (c_void_p() for _ in range(4))
+        graph, self.executable = c_void_p(), c_void_p()
+        for stream in first, second:
+            gpu.must("cuStreamCreate", byref(stream), c_uint(1))
+        for event in begun, filled:
+            gpu.must("cuEventCreate", byref(event), c_uint(2))
+        gpu.must("cuStreamBeginCapture_v2", first, c_uint(2))
+        gpu.launch(self.fill, c_uint64(rows[0]), c_uint(COUNT), c_float(0), stream=first)
+        gpu.must("cuEventRecord", begun, first)
+        gpu.must("cuStreamWaitEvent", second, begun, c_uint(0))
+        gpu.must("cuMemsetD32Async", rows[1], c_uint(0x3F800000), COUNT, second)
+        gpu.must("cuMemcpyDtoDAsync_v2", rows[2], rows[0], 4 * COUNT, first)
+        gpu.must("cuEventRecord", filled, second)
+        gpu.must("cuStreamWaitEvent", first, filled, c_uint(0))
+        gpu.launch(functions["sum_rows"], c_uint64(table), c_uint(ROWS), c_uint(COUNT), c_uint64(out), stream=first)
+        gpu.must("cuStreamEndCapture", first, byref(graph))
+        gpu.must("cuGraphInstantiateWithFlags", byref(self.executable), graph, 0)
+        nodes, count = (c_void_p * 1)(), c_uint64(1)
+        gpu.must("cuGraphGetNodes", graph, nodes, byref(count))
+        self.node = c_void_p(nodes[0])
+
+    def launch(self, number):
+        values = (c_uint64(self.row), c_uint(COUNT), c_float(number))
+        pointers = (c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
+        given = struct.pack("<Q7IxxxxQQQQ", self.fill.value, 4, 1, 1, 256, 1, 1, 0, ctypes.addressof(pointers), 0, 0, 0)
+        self.gpu.must("cuGraphExecKernelNodeSetParams_v2", self.executable, self.node, given)
+        self.gpu.must("cuGraphLaunch", self.executable, None)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("library")
     parser.add_argument("--iterations", type=int, default=40)
-    parser.add_argument("--with", dest="parts", action="append", default=[], choices=("clock", "streams", "fault"))
+    parser.add_argument("--with", dest="parts", action="append", default=[], choices=("clock", "streams", "fault", "graph"))
     options = parser.parse_args()
     gpu = Gpu(options.library)
     f = gpu.functions("fill", "add", "scale", "sum_rows", "fill_packed", "scale_by_variable", "count_runs", "not_deterministic",
@@ -93,12 +126,16 @@ def main():
     stream, done = c_void_p(), c_void_p()
     gpu.must("cuStreamCreateWithPriority", byref(stream), c_uint(1), c_int(-1))
     gpu.must("cuEventCreate", byref(done), c_uint(2))
+    graph = Graph(gpu, f, rows, table, out) if "graph" in options.parts else None
     for i in range(options.iterations):
         data = struct.pack(f"<{COUNT}f", *([float(i % 7)] * COUNT))
         gpu.must("cuMemcpyHtoD_v2", number, data, size)
-        for row, at in enumerate(rows):
-            gpu.launch(f["fill"], c_uint64(at), c_uint(COUNT), c_float(row + i % 3))
-        gpu.launch(f["sum_rows"], c_uint64(table), c_uint(ROWS), c_uint(COUNT), c_uint64(out))
+        if graph:
+            graph.launch(1 + i % 3)
+        else:
+            for row, at in enumerate(rows):
+                gpu.launch(f["fill"], c_uint64(at), c_uint(COUNT), c_float(row + i % 3))
+            gpu.launch(f["sum_rows"], c_uint64(table), c_uint(ROWS), c_uint(COUNT), c_uint64(out))
         gpu.must("cuEventRecord", done, None)
         gpu.must("cuStreamWaitEvent", stream, done, c_uint(0))
         gpu.launch(f["add"], c_uint64(out), c_uint64(number), c_uint64(out), c_uint(COUNT), stream=stream)
