@@ -148,6 +148,10 @@ class Live(insiders.InsideTest):
         self.assertIn((count, number, copied), [(1000, 1 + i % 3, i % 7) for i in range(manifest["iteration"]["number"] + 1)])
         copy, = (node["copy"] for node in launched["nodes"] if "copy" in node)
         self.assertEqual(int(copy["from"]["address"], 16), row)
+        environment = {**self.computing(COUNTS=None, LOG=None), "LD_LIBRARY_PATH": os.path.dirname(LIBRARY)}
+        replayed = self.run_cudabpf("replay", self.capture, env=environment)
+        self.assertEqual(replayed.returncode, 0, replayed.stderr)
+        self.assertIn(b"Equal: all", replayed.stdout)
 
     def test_number_that_never_comes(self):
         said = self.captured("--at", "1000")
