@@ -135,6 +135,8 @@ static int do_as_ordered(const struct ci_order* order, struct ci_reply* reply) {
       __u64 sp = (__u64)__builtin_frame_address(0);
       return to && ci_read(to, order->a[0], order->a[1], sp) ? 0 : CI_NO_MEMORY;
     }
+    case CI_MODULE:
+      return CALL(cuLibraryGetModule, &reply->v[0], order->a[0]);
     case CI_KERNEL:
       return describe_kernel(order->a[0]);
     case CI_VARIABLE:
@@ -169,7 +171,8 @@ struct ci_stop ci_take_orders(void) {
     long got = ci_system(SYS_recvfrom, fd, (long)&order, sizeof(order), 0, 0, 0);
     ordered = got == sizeof(order) && order.version == CI_VERSION;
     if (ordered && order.what == CI_GO_ON) {
-      next = (struct ci_stop){order.a[0], order.a[1], (__u32)order.a[2]};
+      next = (struct ci_stop){
+          .after = order.a[0], .at_wait = order.a[1] != 0, .tid = (__u32)order.a[2]};
       break;
     }
     struct ci_reply reply = {.version = CI_VERSION};

@@ -5,8 +5,10 @@
 #include "taping.h"
 
 #include <link.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -90,8 +92,8 @@ static __u64 keep_launch(const struct ci_frame* frame, const struct ci_taped* ta
     __u32 count;
   } attributes = {0};
   bool readable = true;
-  if (taped->config_at != CI_NO_WORD)
-    readable = ci_read(&attributes, word(frame, taped->config_at) + ATTRIBUTES_AT, 12, sp) &&
+  if (taped->to_at != CI_NO_WORD)
+    readable = ci_read(&attributes, word(frame, taped->to_at) + ATTRIBUTES_AT, 12, sp) &&
                attributes.count <= CI_MAX_LAUNCH_ATTRIBUTES;
   if (!readable || !ci_find_parameters(&parameters, sp)) {
     __u64 at = take(0, 0);
@@ -180,21 +182,49 @@ static int has_range(struct dl_phdr_info* info, size_t size, void* of) {
 
 #define MAX_OPTIONS 64
 
-static __u64 keep_code(const struct ci_frame* frame, const struct ci_taped* taped) {
-  __u64 code = word(frame, taped->at), size = find_code(&code, frame->sp);
+/* Room for code of that size, with the options that the call has. */
+static __u64 take_code(const struct ci_frame* frame, const struct ci_taped* taped, __u64 size) {
   __u64 options = taped->size_at == CI_NO_WORD ? 0 : (__u32)word(frame, taped->size_at);
   if (options > MAX_OPTIONS || !word(frame, taped->lists_at)) options = 0;
-  struct range range = {code, size};
-  bool in_file = size && dl_iterate_phdr(has_range, &range);
-  __u64 at = take(in_file || size > MAX_CODE ? 0 : size, options * 16);
-  if (!at) return 0;
-  for (__u64 i = 0; i < options; i++) {
+  __u64 at = take(size, options * 16);
+  for (__u64 i = 0; at && i < options; i++) {
     __u64* pair = (__u64*)second_part(at) + 2 * i;
     __u32 option = 0;
     ci_read(&option, word(frame, taped->lists_at) + 4 * i, 4, frame->sp);
     ci_read(&pair[1], word(frame, taped->lists_at + 1u) + 8 * i, 8, frame->sp);
     pair[0] = option;
   }
+  return at;
+}
+
+/* With the rights and the folders of the process itself. */
+static __u64 keep_code_file(const struct ci_frame* frame, const struct ci_taped* taped) {
+  char path[4096];
+  struct stat status = {0};
+  __u32 length = ci_read_string(path, word(frame, taped->at), sizeof(path));
+  if (!length || path[length - 1]) return 0;
+  long fd = ci_system(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0, 0, 0);
+  if (fd < 0) return 0;
+  bool is_file = ci_system(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) == 0 &&
+                 S_ISREG(status.st_mode) && status.st_size <= (off_t)MAX_CODE;
+  __u64 size = is_file ? (__u64)status.st_size : 0, read = 0;
+  __u64 at = take_code(frame, taped, size);
+  while (at && read < size) {
+    long got = ci_system(SYS_read, fd, (long)(first_part(at) + read), (long)(size - read), 0, 0, 0);
+    if (got <= 0) break;
+    read += (__u64)got;
+  }
+  if (at) finish(at, is_file && read == size ? CI_FILLED : CI_UNREADABLE);
+  ci_system(SYS_close, fd, 0, 0, 0, 0, 0);
+  return at;
+}
+
+static __u64 keep_code(const struct ci_frame* frame, const struct ci_taped* taped) {
+  __u64 code = word(frame, taped->at), size = find_code(&code, frame->sp);
+  struct range range = {code, size};
+  bool in_file = size && dl_iterate_phdr(has_range, &range);
+  __u64 at = take_code(frame, taped, in_file || size > MAX_CODE ? 0 : size);
+  if (!at) return 0;
   payload_at(at)->from = code;
   if (in_file) {
     payload_at(at)->stream = size; /* which its first part does not have */
@@ -281,11 +311,18 @@ static void waited(__u64 stream, bool for_all) {
 
 /* ----- stopping and holding */
 
-static bool is_to_stop(const struct ci_frame* frame, const struct ci_taped* taped) {
-  if (!__atomic_load_n(&stop.after, __ATOMIC_RELAXED)) return false;
-  if (stop.tid && stop.tid != ci_thread.tid) return false;
-  if (stop.handle && stop.handle != word(frame, taped->at)) return false;
-  return __atomic_sub_fetch(&stop.after, 1, __ATOMIC_RELAXED) == 0;
+static bool counts(void) { return !stop.tid || stop.tid == ci_thread.tid; }
+
+/* At a launch. Several threads may launch at once: one stops. */
+static bool is_to_stop(void) {
+  if (!counts()) return false;
+  bool has_waited = __atomic_exchange_n(&stop.waited, 0, __ATOMIC_RELAXED);
+  __u64 after = __atomic_load_n(&stop.after, __ATOMIC_RELAXED);
+  do {
+    if (!after || (after == 1 && stop.at_wait && !has_waited)) return false;
+  } while (!__atomic_compare_exchange_n(&stop.after, &after, after - 1, false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED));
+  return after == 1;
 }
 
 static void stop_here(void) {
@@ -293,7 +330,8 @@ static void stop_here(void) {
   struct ci_stop next = ci_take_orders();
   ci_thread.calls_itself = false;
   stop.tid = next.tid;
-  stop.handle = next.handle;
+  stop.at_wait = next.at_wait;
+  stop.waited = 0;
   __atomic_store_n(&stop.after, next.after, __ATOMIC_RELEASE);
 }
 
@@ -312,6 +350,8 @@ static __u64 keep(const struct ci_frame* frame, const struct ci_taped* taped, bo
   switch (taped->keep) {
     case CI_KEEP_CODE:
       return keep_code(frame, taped);
+    case CI_KEEP_CODE_FILE:
+      return keep_code_file(frame, taped);
     case CI_KEEP_LAUNCH:
       return all ? keep_launch(frame, taped) : 0;
     case CI_KEEP_FROM_HOST:
@@ -344,7 +384,7 @@ __u64 ci_tape_enter(const struct ci_frame* frame) {
   const struct ci_taped* taped = &frame->entry->taped;
   bool launches = taped->keep == CI_KEEP_LAUNCH || taped->keep == CI_KEEP_GRAPH;
   wait_while_held();
-  if (launches && is_to_stop(frame, taped)) {
+  if (launches && is_to_stop()) {
     stop_here();
     tape = ci_tape();
     if (!tape) return 0;
@@ -376,6 +416,7 @@ void ci_tape_leave(const struct ci_frame* frame) {
       wait_for(thread->kept);
   }
   thread->kept = 0;
+  if (taped->waits && counts()) __atomic_store_n(&stop.waited, 1, __ATOMIC_RELAXED);
   if (taped->keep == CI_KEEP_WAIT && !frame->result)
     waited(word(frame, taped->stream_at), taped->stream_at == CI_NO_WORD);
   __atomic_fetch_sub(&ci_tape()->inside, 1, __ATOMIC_SEQ_CST);

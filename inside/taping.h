@@ -76,7 +76,8 @@ typedef int ci_result;
                               of(cuKernelGetName, (const char** name, __u64 kernel)) of(          \
                                   cuKernelGetParamInfo,                                           \
                                   (__u64 kernel, size_t at, size_t * offset, size_t * size))      \
-                                  of(cuLibraryGetGlobal, (__u64 * address, size_t * size,         \
+                                  of(cuLibraryGetModule, (__u64 * module, __u64 library)) \
+  of(cuLibraryGetGlobal, (__u64 * address, size_t * size,         \
                                                           __u64 library, const char* name))       \
                                       of(cuMemcpyDtoH_v2, (void* to, __u64 from, size_t size))    \
                                           of(cuMemHostRegister_v2,                                \
@@ -102,8 +103,9 @@ HIDDEN bool ci_parameter(__u64 kernel, size_t at, size_t* offset, size_t* size);
 
 struct ci_stop { /* at which launch the library stops next */
   __u64 after;   /* launches that are to come, with it; 0: it stops at none */
-  __u64 handle;  /* of this kernel or graph; 0: of any */
   __u32 tid;     /* of this thread; 0: of any */
+  __u32 at_wait; /* then at the first before which it has waited for the GPU */
+  __u32 waited;  /* whether it has, since its last launch */
 };
 /* The thread stands at a launch, and does what it is ordered to until it may go on. */
 HIDDEN struct ci_stop ci_take_orders(void);

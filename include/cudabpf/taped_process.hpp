@@ -50,7 +50,8 @@ class StoppedThread {
   // Waits for the reply. Not for CI_GO_ON, which has none.
   virtual Result<abi::ci_reply> order(abi::ci_do what, std::uint64_t a0 = 0, std::uint64_t a1 = 0,
                                       std::uint64_t a2 = 0) = 0;
-  virtual void go_on(std::uint64_t launches, std::uint64_t handle = 0, std::uint32_t tid = 0) = 0;
+  // See CI_GO_ON.
+  virtual void go_on(std::uint64_t launches, bool at_wait = false, std::uint32_t tid = 0) = 0;
 };
 
 // Who captures. Called by the thread that controls the source.

@@ -24,6 +24,7 @@ enum ci_keep {
   CI_KEEP_LAUNCH,    /* a kernel's parameters and its launch's attributes; may stop there */
   CI_KEEP_GRAPH,     /* nothing, but it may stop there */
   CI_KEEP_CODE,      /* an image and the options for compiling it */
+  CI_KEEP_CODE_FILE, /* the same of an image in a file, which may be gone later */
   CI_KEEP_FROM_HOST, /* bytes that are copied to a GPU */
   CI_KEEP_TO_HOST, /* bytes that come from a GPU: at the call's return, or when it is waited for */
   CI_KEEP_EITHER,  /* one of these, as the addresses say */
@@ -43,9 +44,10 @@ struct ci_taped {
   __u8 size_at;  /* bytes of a copy; the number of options */
   __u8 lists_at; /* a launch's kernelParams; the list of options, behind which come their values */
   __u8 stream_at; /* of a copy or a wait; CI_NO_WORD: its return is enough, or it is for all */
-  __u8 config_at; /* a launch's struct; CI_NO_WORD: it has none */
-  __u8 to_at;     /* CI_KEEP_EITHER: the address to which it copies; `at`: from which */
-  __u8 extra_at;  /* a launch's `extra` */
+  __u8 to_at;    /* a launch's struct, if it has one; CI_KEEP_EITHER: the address to which it
+                    copies, where `at` is that from which */
+  __u8 extra_at; /* a launch's `extra` */
+  __u8 waits;    /* when it has returned, the thread has waited for the GPU */
 };
 #define CI_NO_WORD 255
 
@@ -140,12 +142,14 @@ struct ci_edge { /* by handles: `to` comes after `from` */
 /* ----- orders, by the connection of a thread that stands (CI_STOPPED) */
 
 enum ci_do {
-  CI_GO_ON = 1, /* until the a[0]th launch from now on (0: never), of the thread a[2] (0: any) and
-                   of the kernel or graph a[1] (0: any). No reply */
+  CI_GO_ON = 1, /* until the a[0]th launch from now on (0: never), of the thread a[2] (0: any); if
+                   a[1], until the first from then on before which it has waited for the GPU. No
+                   reply */
   CI_IS_DONE,   /* is the stream a[0] done? The reply's result is the driver's: 0 or 600 */
   CI_DRAIN,     /* wait for all work of the current context */
   CI_COPY,      /* a[1] bytes at a[0], of a GPU, to the window at a[2] */
   CI_COPY_HOST, /* the same of the process's own memory */
+  CI_MODULE,    /* which module (v[0]) the library a[0] is in the current context */
   CI_KERNEL,    /* what a[0] is: a struct ci_kernel in the window */
   CI_VARIABLE,  /* of the library or, if a[1], the module a[0], by its name in the window: where
                    (v[0]) and its size (v[1]) */

@@ -27,6 +27,8 @@ void Handles::call(const Call& call) {
   if (function.type == Type::module && function.op == Op::load) {
     code_[out(call, 0)] = {name.starts_with("cuLibrary"), call.payload};
     variables_.erase(out(call, 0));
+  } else if (name == "cuLibraryGetKernel") {
+    libraries_with_[std::string(call.text)].insert(word(call, 1));
   } else if (name == "cuKernelGetFunction") {
     kernels_[out(call, 0)] = word(call, 1);
   } else if (name == "cuModuleGetFunction") {
@@ -59,6 +61,18 @@ const LoadedCode* Handles::code(std::uint64_t library_or_module) const {
 std::uint64_t Handles::kernel(std::uint64_t function) const {
   const std::uint64_t* known = found_in(kernels_, function);
   return known ? *known : function;
+}
+
+std::vector<std::uint64_t> Handles::functions(std::uint64_t kernel) const {
+  std::vector<std::uint64_t> all;
+  for (const auto& [function, made_of] : kernels_)
+    if (made_of == kernel) all.push_back(function);
+  return all;
+}
+
+std::set<std::uint64_t> Handles::libraries_with(const std::string& kernel) const {
+  const auto* known = found_in(libraries_with_, kernel);
+  return known ? *known : std::set<std::uint64_t>();
 }
 
 std::uint64_t Handles::owner(std::uint64_t module) const {

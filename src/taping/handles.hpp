@@ -35,6 +35,10 @@ class Handles {
   const LoadedCode* code(std::uint64_t library_or_module) const;
   // The CUkernel that a CUfunction was made of; or the handle itself.
   std::uint64_t kernel(std::uint64_t function) const;
+  // The CUfunctions that were made of a CUkernel.
+  std::vector<std::uint64_t> functions(std::uint64_t kernel) const;
+  // The libraries in which the program has looked up a kernel of this name.
+  std::set<std::uint64_t> libraries_with(const std::string& kernel) const;
   // The library that a module belongs to; or the handle itself.
   std::uint64_t owner(std::uint64_t module) const;
   // Those that the program has asked for.
@@ -52,6 +56,7 @@ class Handles {
  private:
   std::map<std::uint64_t, LoadedCode> code_;
   std::map<std::uint64_t, std::uint64_t> kernels_, owners_;
+  std::map<std::string, std::set<std::uint64_t>> libraries_with_;  // by a kernel's name
   std::map<std::uint64_t, std::map<std::string, NamedVariable>> variables_;
   std::map<std::uint64_t, KnownStream> streams_;
   Graphs graphs_;

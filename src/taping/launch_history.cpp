@@ -114,8 +114,9 @@ std::optional<NextIteration> LaunchHistory::next_of(const analyze::ThreadsAtWork
     }
     since++;
   }
+  next.at_wait = true;
   if (!thread.waited || since < nearly_all)
-    next.until = since < next.launches ? next.launches - since : 1;
+    next.until = since < nearly_all ? nearly_all - since : 1;
   return next;
 }
 

@@ -19,7 +19,8 @@ struct NextIteration {
   std::uint64_t number = 0;    // from 1
   std::uint64_t warm_up = 0;   // iterations before it that are warm-up
   std::uint64_t launches = 0;  // of an iteration
-  std::uint64_t until = 0;     // launches of the thread before it begins; 0: it begins now
+  std::uint64_t until = 0;     // at least so many launches come before it; 0: it begins now
+  bool at_wait = false;        // it begins when the thread has waited for the GPU
 };
 
 class LaunchHistory {

@@ -90,7 +90,7 @@ void ProcessTaper::run() {
     Next next = serve(*thread);
     process_->hold(0);
     captured_.stood_ns += now_ns(CLOCK_MONOTONIC) - since;
-    thread->go_on(next.launches, 0, next.tid);
+    thread->go_on(next.launches, next.at_wait, next.tid);
   }
 }
 
@@ -134,9 +134,12 @@ ProcessTaper::Next ProcessTaper::watch(StoppedThread& thread) {
   auto next = history_.next_iteration();
   std::uint64_t launched = std::max(history_.launches(0), FIRST_STOP);
   if (!next || !is_wanted(*next)) {
-    // A wanted one may come soon.
-    if (next && wanted_.iteration) launched = std::min(launched, next->until + 1);
-    return {std::max<std::uint64_t>(launched, 1), 0};
+    // The one that is wanted may come sooner. Iterations may be somewhat shorter than usual.
+    if (next && wanted_.iteration) {
+      std::uint64_t between = (wanted_.iteration - next->number) * next->launches;
+      launched = std::min(launched, next->until + between - between / 10);
+    }
+    return {std::max<std::uint64_t>(launched, 1)};
   }
   next_ = *next;
   stage_ = Stage::approaching;
@@ -153,11 +156,11 @@ ProcessTaper::Next ProcessTaper::approach(StoppedThread& thread) {
   bool is_its_own = next && (!next->tid || next->tid == thread.tid());
   if (!next || ++steps_ > 2 * next_.launches + FIRST_STOP) {
     stage_ = Stage::watching;
-    return {FIRST_STOP, 0};
+    return {FIRST_STOP};
   }
   lock.unlock();
-  if (!is_its_own) return {1, 0};
-  if (next->until) return {next->until, next->tid ? thread.inner_tid() : 0};
+  if (!is_its_own) return {1};
+  if (next->until) return {next->until, next->tid ? thread.inner_tid() : 0, next->at_wait};
   next_ = *next;
   auto begun = begin_capture(thread);
   return begun ? *begun : give_up(begun.error().message);
@@ -243,7 +246,8 @@ Result<ProcessTaper::Next> ProcessTaper::begin_capture(StoppedThread& thread) {
   process_->keep(abi::CI_KEEPS_ALL);
   stage_ = Stage::capturing;
   steps_ = 0;
-  return Next{next_.launches, next_.tid ? thread.inner_tid() : 0};
+  std::uint64_t least = next_.at_wait ? next_.launches - next_.launches / 10 : next_.launches;
+  return Next{least, next_.tid ? thread.inner_tid() : 0, next_.at_wait};
 }
 
 // It may be somewhat longer than those before it.
@@ -253,7 +257,7 @@ Result<ProcessTaper::Next> ProcessTaper::go_to_end(StoppedThread& thread) {
     auto next = history_.next_iteration();
     std::uint64_t launched = history_.launches(next_.tid) - begun_at_;
     if (next && next->until && launched < 2 * next_.launches + FIRST_STOP)
-      return Next{1, next_.tid ? thread.inner_tid() : 0};
+      return Next{next->until, next_.tid ? thread.inner_tid() : 0, next_.at_wait};
   }
   TRY(end_capture(thread));
   stage_ = Stage::over;

@@ -82,6 +82,7 @@ class ProcessTaper final : private LiveMemory::Listener {
   struct Next {
     std::uint64_t launches = 0;
     std::uint32_t tid = 0;  // as its process knows it
+    bool at_wait = false;
   };
 
   void allocated(const LiveMemory::Block&) override {}

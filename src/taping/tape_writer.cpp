@@ -43,16 +43,21 @@ std::vector<bundle::JitOption> options_in(std::string_view pairs) {
   return options;
 }
 
-// Of the attributes that a program may set, those that it has set, as far as that can be seen.
-std::vector<bundle::Attribute> attributes_of(const abi::ci_kernel& kernel) {
+// Of the attributes that a program may set, those that it has set, as far as that can be seen: a
+// kernel and the functions that were made of it each have their own, and a launch by one goes by
+// what the program has set for another. All but the second are larger when they are set.
+std::vector<bundle::Attribute> attributes_of(const std::vector<abi::ci_kernel>& same) {
   constexpr struct {
     std::uint32_t attribute;
     std::int32_t unset;
   } SETTABLE[] = {{8, -1}, {9, -1}, {11, 0}, {12, 0}, {13, 0}, {14, 0}, {15, 0}};
   std::vector<bundle::Attribute> attributes;
-  for (auto [attribute, unset] : SETTABLE)
-    if (kernel.has >> attribute & 1 && kernel.attributes[attribute] != unset)
-      attributes.push_back({attribute, kernel.attributes[attribute]});
+  for (auto [attribute, unset] : SETTABLE) {
+    std::int32_t value = unset;
+    for (const abi::ci_kernel& one : same)
+      if (one.has >> attribute & 1) value = std::max(value, one.attributes[attribute]);
+    if (value != unset) attributes.push_back({attribute, value});
+  }
   return attributes;
 }
 
@@ -172,8 +177,34 @@ Result<std::optional<abi::ci_kernel>> TapeWriter::about(std::uint64_t handle) {
   return std::optional(about);
 }
 
-// Its attributes are those of the handle that is launched; where its code is from, the handle may
-// not know that was made of a library's kernel.
+// What else the program can have launched it by.
+Result<std::vector<abi::ci_kernel>> TapeWriter::same_kernels(std::uint64_t handle,
+                                                             const abi::ci_kernel& launched) {
+  std::vector<abi::ci_kernel> all = {launched};
+  std::uint64_t made_of = handles_.kernel(handle);
+  std::vector<std::uint64_t> others = handles_.functions(made_of);
+  others.push_back(made_of);
+  for (std::uint64_t other : others)
+    if (auto one = other == handle ? std::nullopt : TRY(about(other))) all.push_back(*one);
+  return all;
+}
+
+// A function that was made of a library's kernel names a module that the program has not loaded.
+Result<std::optional<std::uint32_t>> TapeWriter::module_of(std::uint64_t handle,
+                                                           const abi::ci_kernel& launched) {
+  auto of = TRY(module(handles_.owner(launched.owner)));
+  std::uint64_t made_of = handles_.kernel(handle);
+  auto original = of || made_of == handle ? std::nullopt : TRY(about(made_of));
+  if (original) of = TRY(module(handles_.owner(original->owner)));
+  if (of) return of;
+  std::string name(launched.name, strnlen(launched.name, sizeof(launched.name)));
+  for (std::uint64_t library : handles_.libraries_with(name)) {
+    auto its = TRY(thread_.order(abi::CI_MODULE, library));
+    if (!its.result && its.v[0] == launched.owner) return module(library);
+  }
+  return of;
+}
+
 Result<std::uint32_t> TapeWriter::kernel(std::uint64_t handle, const std::string& name) {
   if (auto known = kernels_.find(handle); known != kernels_.end()) return known->second;
   auto launched = TRY(about(handle));
@@ -184,15 +215,12 @@ Result<std::uint32_t> TapeWriter::kernel(std::uint64_t handle, const std::string
     kernel.refused = "the driver does not say what it is";
   } else {
     kernel.name.assign(launched->name, strnlen(launched->name, sizeof(launched->name)));
-    kernel.attributes = attributes_of(*launched);
+    kernel.attributes = attributes_of(TRY(same_kernels(handle, *launched)));
     std::uint32_t count = std::min<std::uint32_t>(launched->parameters, CI_MAX_PARAMETERS);
     for (std::uint32_t i = 0; i < count; i++)
       kernel.parameters.push_back({launched->parameter[i].offset, launched->parameter[i].size});
     kernel.refused = why_not_again(kernel.name);
-    of = TRY(module(handles_.owner(launched->owner)));
-    std::uint64_t made_of = handles_.kernel(handle);
-    auto original = of || made_of == handle ? std::nullopt : TRY(about(made_of));
-    if (original) of = TRY(module(handles_.owner(original->owner)));
+    of = TRY(module_of(handle, *launched));
   }
   if (!of && !kernel.refused) kernel.refused = "its code was loaded in a way that is not captured";
   if (!of) of = TRY(module(0));

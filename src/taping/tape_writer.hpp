@@ -65,6 +65,10 @@ class TapeWriter {
   // `name`: mangled, if it is known.
   Result<std::uint32_t> kernel(std::uint64_t handle, const std::string& name);
   Result<std::optional<abi::ci_kernel>> about(std::uint64_t handle);
+  Result<std::vector<abi::ci_kernel>> same_kernels(std::uint64_t handle,
+                                                   const abi::ci_kernel& launched);
+  Result<std::optional<std::uint32_t>> module_of(std::uint64_t handle,
+                                                 const abi::ci_kernel& launched);
   Result<std::optional<std::uint32_t>> module(std::uint64_t owner);
   Result<std::optional<std::string>> code_in(const Payload& payload);
 

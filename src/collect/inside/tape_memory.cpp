@@ -94,8 +94,8 @@ Result<abi::ci_reply> StandingThread::order(abi::ci_do what, std::uint64_t a0, s
   return copied<abi::ci_reply>(buffer);
 }
 
-void StandingThread::go_on(std::uint64_t launches, std::uint64_t handle, std::uint32_t tid) {
-  send(abi::CI_GO_ON, launches, handle, tid);
+void StandingThread::go_on(std::uint64_t launches, bool at_wait, std::uint32_t tid) {
+  send(abi::CI_GO_ON, launches, at_wait, tid);
 }
 
 }  // namespace cudabpf

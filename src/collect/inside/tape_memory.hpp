@@ -52,7 +52,7 @@ class StandingThread final : public StoppedThread {
   std::uint32_t inner_tid() const override { return inner_tid_; }
   Result<abi::ci_reply> order(abi::ci_do what, std::uint64_t a0, std::uint64_t a1,
                               std::uint64_t a2) override;
-  void go_on(std::uint64_t launches, std::uint64_t handle, std::uint32_t tid) override;
+  void go_on(std::uint64_t launches, bool at_wait, std::uint32_t tid) override;
 
  private:
   bool send(abi::ci_do what, std::uint64_t a0, std::uint64_t a1, std::uint64_t a2);

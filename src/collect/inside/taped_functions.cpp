@@ -31,7 +31,7 @@ std::uint8_t word_named(const Function& function, std::initializer_list<std::str
 abi::ci_taped nothing() {
   abi::ci_taped taped{};
   taped.keep = abi::CI_KEEP_NOTHING;
-  taped.at = taped.size_at = taped.lists_at = taped.stream_at = taped.config_at = taped.to_at =
+  taped.at = taped.size_at = taped.lists_at = taped.stream_at = taped.to_at =
       taped.extra_at = CI_NO_WORD;
   return taped;
 }
@@ -41,7 +41,7 @@ abi::ci_taped launch(const Function& function) {
   taped.at = word_of(function, Role::function);
   taped.lists_at = word_named(function, {"kernelParams"});
   taped.extra_at = word_named(function, {"extra"});
-  taped.config_at = word_of(argument_that(
+  taped.to_at = word_of(argument_that(
       function, [](const Argument& argument) { return argument.layout == Struct::launch_config; }));
   if (taped.at != CI_NO_WORD && taped.lists_at != CI_NO_WORD) taped.keep = abi::CI_KEEP_LAUNCH;
   return taped;
@@ -50,9 +50,12 @@ abi::ci_taped launch(const Function& function) {
 abi::ci_taped code(const Function& function) {
   abi::ci_taped taped = nothing();
   taped.at = word_of(function, Role::hptr);
+  std::uint8_t path = word_of(function, Role::path);
+  bool is_file = taped.at == CI_NO_WORD && path != CI_NO_WORD;
+  if (is_file) taped.at = path;
   taped.size_at = word_named(function, {"numOptions", "numJitOptions"});
   taped.lists_at = word_named(function, {"options", "jitOptions"});
-  if (taped.at != CI_NO_WORD) taped.keep = abi::CI_KEEP_CODE;
+  if (taped.at != CI_NO_WORD) taped.keep = is_file ? abi::CI_KEEP_CODE_FILE : abi::CI_KEEP_CODE;
   return taped;
 }
 
@@ -116,10 +119,7 @@ bool fills_executable_graph(const Function& function) {
          function.graph == GraphAction::set_exec_node;
 }
 
-}  // namespace
-
-abi::ci_taped taped_of(const Function& function) {
-  if (function.api != ApiId::cuda) return nothing();
+abi::ci_taped kept_of(const Function& function) {
   if (function.launches_kernel()) return launch(function);
   if (function.launches_graph()) {
     abi::ci_taped taped = nothing();
@@ -132,6 +132,16 @@ abi::ci_taped taped_of(const Function& function) {
   if (function.type == Type::transfer) return copy(function);
   if (function.type == Type::sync) return wait(function);
   return nothing();
+}
+
+}  // namespace
+
+abi::ci_taped taped_of(const Function& function) {
+  if (function.api != ApiId::cuda) return nothing();
+  abi::ci_taped taped = kept_of(function);
+  Work work = function.meaning.work;
+  taped.waits = work == Work::wait || (work == Work::to_host && !function.async);
+  return taped;
 }
 
 }  // namespace cudabpf

@@ -22,13 +22,13 @@ TEST_CASE("What a capture keeps of a launch: parameters in either form, and attr
     CHECK(launch.at == 0);
     CHECK(launch.lists_at == 9);
     CHECK(launch.extra_at == 10);
-    CHECK(launch.config_at == CI_NO_WORD);
+    CHECK(launch.to_at == CI_NO_WORD);
   }
   auto with_config = taped("cuLaunchKernelEx");
   CHECK(with_config.at == 1);
   CHECK(with_config.lists_at == 2);
   CHECK(with_config.extra_at == 3);
-  CHECK(with_config.config_at == 0);
+  CHECK(with_config.to_at == 0);
   auto cooperative = taped("cuLaunchCooperativeKernel");
   CHECK(cooperative.lists_at == 9);
   CHECK(cooperative.extra_at == CI_NO_WORD);
@@ -48,7 +48,9 @@ TEST_CASE("What a capture keeps of code: the image and its options") {
   CHECK(library.at == 1);
   CHECK(library.size_at == 4);
   CHECK(library.lists_at == 2);
-  CHECK(taped("cuModuleLoad").keep == abi::CI_KEEP_NOTHING);
+  CHECK(taped("cuModuleLoad").keep == abi::CI_KEEP_CODE_FILE);
+  CHECK(taped("cuModuleLoad").at == 1);
+  CHECK(taped("cuLibraryLoadFromFile").size_at == 4);
 }
 
 TEST_CASE("What a capture keeps of copies, and when their bytes are there") {
@@ -71,6 +73,10 @@ TEST_CASE("What a capture keeps of copies, and when their bytes are there") {
   CHECK(taped("cuCtxSynchronize").keep == abi::CI_KEEP_WAIT);
   CHECK(taped("cuCtxSynchronize").stream_at == CI_NO_WORD);
   CHECK(taped("cuEventSynchronize").keep == abi::CI_KEEP_NOTHING);
+  for (const char* waits : {"cuEventSynchronize", "cuStreamSynchronize", "cuMemcpyDtoH_v2"})
+    CHECK(taped(waits).waits);
+  CHECK_FALSE(taped("cuMemcpyDtoHAsync_v2").waits);
+  CHECK_FALSE(taped("cuLaunchKernel").waits);
 }
 
 TEST_CASE("What a capture keeps of graphs: what their nodes are given, before and after") {
