@@ -106,6 +106,7 @@ const std::map<std::string, Type, std::less<>> TYPES = {
     {"ID|CGROUP", {"folders"}},  // below /sys/fs/cgroup
     {"MS", {"words"}},
     {"N", {"words"}},
+    {"N|TIME", {"words"}},
     {"PATH", {"files"}},
     {"PATTERN", {"words"}},
     {"PHASE", {"words"}},
