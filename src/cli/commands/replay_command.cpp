@@ -21,6 +21,8 @@
 #include "replay/listing.hpp"
 #include "replay/replay_page.hpp"
 #include "replay/replayer.hpp"
+#include "replay/times/actual_times.hpp"
+#include "replay/times/times_page.hpp"
 #include "util/console/log.hpp"
 #include "util/demangle/demangle.hpp"
 #include "util/exit_codes.hpp"
@@ -32,10 +34,12 @@ namespace cudabpf::cli {
 namespace {
 
 constexpr const char* TIMING_FILE = "full_model_timing.json";
+constexpr const char* COMPARISON_FILE = "comparison_report.json";
 
 struct ReplayFlags {
   std::string folder, output, timeout = "60s";
   std::string match;
+  std::vector<std::string> traces;  // to compare with
   bool list = false, full = false, isolated = false, json = false;
   std::uint32_t runs = 10;
 };
@@ -97,13 +101,13 @@ Result<int> list(const ReplayFlags& flags) {
   return exit_code::OK;
 }
 
-Result<> write_timing(const ReplayFlags& flags, const analyze::Json& timing) {
+Result<> write_answer(const ReplayFlags& flags, const char* name, const analyze::Json& answer) {
   namespace fs = std::filesystem;
   std::error_code failed;
   fs::create_directories(flags.output, failed);
-  std::string path = fs::path(flags.output) / TIMING_FILE;
+  std::string path = fs::path(flags.output) / name;
   std::ofstream file(path, std::ios::trunc);
-  file << timing.dump(2, ' ', false, analyze::Json::error_handler_t::replace) << '\n';
+  file << answer.dump(2, ' ', false, analyze::Json::error_handler_t::replace) << '\n';
   file.close();
   if (!file) return Error{"cannot write " + path, {}, exit_code::OUTPUT_FAILED};
   return ok();
@@ -121,7 +125,8 @@ Result<int> replay_all(const ReplayFlags& flags) {
   replay::Replayer replayer(capture.manifest(), capture.tape, options);
   auto result = TRY(replayer.full());
   if (!flags.output.empty())
-    TRY(write_timing(flags, replay::timing_json(result, capture.manifest(), capture.tape)));
+    TRY(write_answer(flags, TIMING_FILE,
+                     replay::timing_json(result, capture.manifest(), capture.tape)));
   print_result(
       flags, [&] { return replay::full_json(result, capture.manifest(), capture.tape); },
       [&](Page& page) { replay::add_full(page, result, capture.manifest(), capture.tape); });
@@ -163,6 +168,76 @@ Result<int> replay_isolated(const ReplayFlags& flags) {
   return status_of(result.tape);
 }
 
+// Times of another kind of GPU would say nothing about the program's.
+Result<> is_of_kind(replay::Replayer& replayer, const Opened& capture) {
+  auto here = TRY(replayer.gpu());
+  const std::string& captured = capture.manifest().devices.front().name;
+  if (here.name == captured) return ok();
+  return Error{fmt::format("it was captured on {}, and this is {}: their times do not compare",
+                           captured, here.name),
+               "run it on a GPU of that kind; CUDA_VISIBLE_DEVICES chooses one"};
+}
+
+struct Compared {
+  replay::FullReplay full;
+  replay::IsolatedReplay isolated;
+  replay::TimesCompared times;
+};
+
+analyze::Json comparison_of(const Compared& compared, const Opened& capture) {
+  analyze::Json json = replay::full_json(compared.full, capture.manifest(), capture.tape);
+  json.erase("comparison");
+  json.erase("timing");
+  json["gpu"] = compared.full.gpu.name;
+  json.update(replay::times_json(compared.times, capture.manifest(), capture.tape));
+  return json;
+}
+
+// The trace is read first: what it lacks is known at once.
+Result<int> compare(const ReplayFlags& flags) {
+  auto options = TRY(options_of(flags));
+  options.runs = std::max<std::uint32_t>(options.runs, 1);
+  auto capture = TRY(open_capture(flags));
+  auto launches = TRY(launches_of(flags, capture));
+  auto actual = TRY(replay::read_actual_times(flags.traces, capture.tape, capture.manifest()));
+  replay::Replayer whole(capture.manifest(), capture.tape, options);
+  TRY(is_of_kind(whole, capture));
+  log::warning("this runs the code in {} on your GPU", flags.folder);
+  Compared compared;
+  compared.full = TRY(whole.full());
+  replay::Replayer kernels(capture.manifest(), capture.tape, options);
+  compared.isolated = TRY(kernels.isolated(launches));
+  compared.times = replay::compare_times(actual, compared.full.timing, compared.isolated.launches,
+                                         capture.tape, capture.manifest());
+  if (!flags.output.empty()) {
+    TRY(write_answer(flags, TIMING_FILE,
+                     replay::timing_json(compared.full, capture.manifest(), capture.tape)));
+    TRY(write_answer(flags, COMPARISON_FILE, comparison_of(compared, capture)));
+  }
+  print_result(
+      flags, [&] { return comparison_of(compared, capture); },
+      [&](Page& page) {
+        replay::add_outcome(page, compared.full, capture.manifest());
+        replay::add_times(page, compared.times, capture.manifest(), capture.tape);
+      });
+  int status = status_of(compared.full);
+  return status == exit_code::OK ? status_of(compared.isolated.tape) : status;
+}
+
+void add_replay_footer(CLI::App& sub) {
+  using namespace exit_code;
+  add_footer(sub,
+             {"cudabpf replay capture --list   needs no GPU",
+              "cudabpf replay capture --isolated --match '*gemm*'",
+              "cudabpf replay capture --compare run.jsonl   the trace of the same run",
+              "cudabpf replay capture --runs 50 --json   on a GPU like the one it was captured on"},
+             fmt::format("{} done, and memory is as the program left it; {} it is not; {} wrong "
+                         "usage; {} no such kernel; "
+                         "{} the output could not be written in full; {} the capture could "
+                         "not be read or run.",
+                         OK, DIFFERENT, USAGE, NO_TARGET, OUTPUT_FAILED, FAILED));
+}
+
 }  // namespace
 
 bool is_replay_worker(int argc, const char* const* argv) {
@@ -188,6 +263,14 @@ void add_replay(CLI::App& app, Action& action) {
                     "Time each kernel by itself, with the inputs that it has on the tape")
           ->excludes(list_only)
           ->excludes(full);
+  sub->add_option("--compare", flags->traces,
+                  "Run all of it and each kernel, and compare with the times in the program's "
+                  "trace, of run --capture --gpu")
+      ->type_name("TRACE")
+      ->allow_extra_args(false)
+      ->excludes(list_only)
+      ->excludes(full)
+      ->excludes(isolated);
   sub->add_option("--match", flags->match, "Only kernels with such names (*, ?, [abc])")
       ->type_name("PATTERN")
       ->needs(isolated);
@@ -199,25 +282,18 @@ void add_replay(CLI::App& app, Action& action) {
       ->type_name("TIME")
       ->capture_default_str();
   sub->add_option("-o,--output", flags->output,
-                  fmt::format("Write {} into this folder", TIMING_FILE))
+                  fmt::format("Write {}, and with --compare {}, into this folder", TIMING_FILE,
+                              COMPARISON_FILE))
       ->type_name("DIR")
       ->excludes(list_only)
       ->excludes(isolated);
   sub->add_flag("--json", flags->json, "Print one JSON object, for programs");
-  using namespace exit_code;
-  add_footer(*sub,
-             {"cudabpf replay capture --list   needs no GPU",
-              "cudabpf replay capture --isolated --match '*gemm*'",
-              "cudabpf replay capture --runs 50 --json   on a GPU like the one it was captured on"},
-             fmt::format("{} done, and memory is as the program left it; {} it is not; {} wrong "
-                         "usage; {} no such kernel; "
-                         "{} the output could not be written in full; {} the capture could "
-                         "not be read or run.",
-                         OK, DIFFERENT, USAGE, NO_TARGET, OUTPUT_FAILED, FAILED));
+  add_replay_footer(*sub);
   sub->callback([flags, &action] {
     action = [flags]() -> Result<int> {
       TRY(give_up_rights());
       if (flags->list) return list(*flags);
+      if (!flags->traces.empty()) return compare(*flags);
       return flags->isolated ? replay_isolated(*flags) : replay_all(*flags);
     };
   });
