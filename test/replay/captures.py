@@ -156,3 +156,31 @@ class Capture:
         (folder / "memory").write_bytes(b"".join(self.memory_pages))
         (folder / "manifest.json").write_text(json.dumps(manifest), encoding="ascii")
         return folder
+
+    def trace(self, path, duration_us=10.0, pid=42, gpu=True, header=None):
+        """What a trace of the same run has: the tape's calls, and when the GPU did what they asked for, one after the other."""
+        lines = [{"type": "trace", "format": "cudabpf-trace", "format_version": "2.0", "version": "0.1.0", "gpu_timing": "nodes",
+                  "clocks": {"realtime_ns": 1790000000123456789}, "gpus": [{"index": 0, "name": "Simulated H200", "uuid": "GPU-1"}],
+                  **(header or {})}]
+        ran = []
+        for operation in self.operations:
+            kind, op, name = {"launch": ("kernel", "launch", "cuLaunchKernel"), "graph": ("graph", "launch", "cuGraphLaunch"),
+                              "copy": ("transfer", "DtoH", "cuMemcpyDtoH"), "set": ("memset", "set", "cuMemsetD32")}.get(
+                                  operation["op"], ("sync", "context", "cuCtxSynchronize"))
+            at = 1000 * (1 + len(lines))
+            call = {"id": operation["call"], "type": kind, "op": op, "name": name, "ts": at, "duration_us": 0.5, "pid": pid, "tid": pid, "ret": 0}
+            work = {"pid": pid, "call": operation["call"], "stream": "0x0", "queue": 1, "device": 0}
+            did = [node["launch"] for node in operation["nodes"]] or [operation.get("launch")]
+            for launch in did:
+                launched = {} if not launch else {"kernel": self.kernels[launch["kernel"]]["name"], "grid": launch["grid"],
+                                                  "block": launch["block"], "shared": launch["shared"]}
+                if operation["op"] in ("launch", "graph"):
+                    ran.append({"op": "kernel", **work, **launched})
+                elif operation["op"] in ("copy", "set"):
+                    ran.append({"op": operation["op"], **work, "size": 4})
+            lines.append({**call, **({"kernel": launched["kernel"]} if operation["op"] == "launch" else {})})
+        for number, work in enumerate(ran if gpu else []):
+            lines.append({"type": "gpu", "ts": 1_000_000 + number * int(2000 * duration_us), "duration_us": duration_us, **work})
+        lines.append({"type": "end", "ts": 9_000_000_000, "lines": len(lines) + 1, "duration_ns": 9_000_000_000})
+        pathlib.Path(path).write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines), encoding="ascii")
+        return path

@@ -55,11 +55,12 @@ class Live(insiders.InsideTest):
     def computing(self, **more):
         return self.environment(COMPUTE=1, **more)
 
-    def captured(self, *flags, command=None, status=0):
+    def captured(self, *flags, command=None, status=0, **environment):
         """Captures; returns what cudabpf said, and checks that the program did the same as without it."""
         command = command or self.command()
         plain = self.untraced(command, env=self.computing(COUNTS=None, LOG=None))
-        done = self.run_cudabpf("run", "--capture", self.capture, "-o", self.path, *flags, "--", *command, env=self.computing())
+        done = self.run_cudabpf("run", "--capture", self.capture, "-o", self.path, *flags, "--", *command,
+                                env=self.computing() | environment)
         self.assertEqual((done.returncode, done.stdout.decode()), (status, plain.stdout.decode()), done.stderr)
         return done.stderr.decode()
 
@@ -101,6 +102,18 @@ class Live(insiders.InsideTest):
         ids = {call["id"] for call in calls}
         between = {call["id"] for call in trace.calls if min(ids) <= call["id"] <= max(ids)}
         self.assertEqual(ids, between)
+
+    def test_times(self):
+        """The trace's GPU times are those of the tape's launches, which a replay is compared with."""
+        self.captured("--gpu", CUDABPF_CUPTI=f"{harness.BUILD}/test/fake_cupti/libcupti.so.13")
+        answer = self.replay("--compare", self.path)
+        ran = {work["call"]: work for work in self.read().of("gpu") if work["op"] in ("kernel", "copy", "set") and "call" in work}
+        taken = [ran[operation["call"]]["duration_us"] for operation in self.tape() if operation["op"] in ("launch", "copy", "set")]
+        self.assertEqual(answer["actual"]["operations"], len(taken))
+        self.assertAlmostEqual(answer["actual"]["gpu_sum_us"], sum(taken), places=2)
+        self.assertEqual({one["kernel"]: (one["count"], one["measured"]) for one in answer["launches"]},
+                         {kernel: (count, count) for kernel, count in collections.Counter(ITERATION).items()})
+        self.assertEqual(sum(tier["operations"] for tier in answer["tier_breakdown"]), len(taken))
 
     def test_first_steady(self):
         said = self.captured()
