@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "cli/one_of.hpp"
 #include "cli/request/quantities.hpp"
 #include "util/console/log.hpp"
 #include "util/console/terminal.hpp"
@@ -38,8 +39,8 @@ void IterationFlags::add_to(CLI::App& app) {
                  "as 30s, or first-steady")
       ->type_name("N|TIME")
       ->capture_default_str();
-  app.add_option("--contents", contents, "What of memory is captured with it: all or none")
-      ->check(CLI::IsMember({"all", "none"}))
+  one_of(app.add_option("--contents", contents, "What of memory is captured with it"),
+         {"all", "none"})
       ->capture_default_str();
   app.add_option("--max-memory", most_memory,
                  "Capture nothing if the program holds more memory than this [any]")
