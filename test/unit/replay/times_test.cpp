@@ -220,3 +220,16 @@ TEST_CASE("A trace that has not measured the capture is refused, with what to do
   CHECK(refused(rest, R"(,"gpus":[{"index":0,"name":"Simulated H200","uuid":""}])") == "none");
   CHECK(refused(rest, R"(,"gpus":[{"index":1,"name":"Simulated H200","uuid":"GPU-1"}])") == "none");
 }
+
+TEST_CASE("A GPU is known by its UUID, however it is written") {
+  Manifest manifest = with_gemm();
+  manifest.devices[0].uuid = "8f3a0c1d5b6e4f708192a3b4c5d6e7f8";  // as the driver gives its bytes
+  TraceHeader header;
+  CHECK(why_other_gpu(header, manifest).empty());
+  header.gpus = {{0, "Simulated H200", "GPU-8f3a0c1d-5b6e-4f70-8192-a3b4c5d6e7f8", ""}};
+  CHECK(why_other_gpu(header, manifest).empty());
+  header.gpus[0].uuid.back() = '9';
+  CHECK_FALSE(why_other_gpu(header, manifest).empty());
+  manifest.devices[0].name = "NVIDIA H200 MIG 1g.18gb";
+  CHECK(why_other_gpu(header, manifest).empty());
+}
