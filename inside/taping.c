@@ -4,8 +4,8 @@
  */
 #include "taping.h"
 
-#include <link.h>
 #include <fcntl.h>
+#include <link.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -76,9 +76,9 @@ typedef int ci_result;
                               of(cuKernelGetName, (const char** name, __u64 kernel)) of(          \
                                   cuKernelGetParamInfo,                                           \
                                   (__u64 kernel, size_t at, size_t * offset, size_t * size))      \
-                                  of(cuLibraryGetModule, (__u64 * module, __u64 library)) \
-  of(cuLibraryGetGlobal, (__u64 * address, size_t * size,         \
-                                                          __u64 library, const char* name))       \
+                                  of(cuLibraryGetModule, (__u64 * module, __u64 library)) of(     \
+                                      cuLibraryGetGlobal, (__u64 * address, size_t * size,        \
+                                                           __u64 library, const char* name))      \
                                       of(cuMemcpyDtoH_v2, (void* to, __u64 from, size_t size))    \
                                           of(cuMemHostRegister_v2,                                \
                                              (void* at, size_t size, unsigned flags))             \

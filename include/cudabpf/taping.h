@@ -44,10 +44,10 @@ struct ci_taped {
   __u8 size_at;  /* bytes of a copy; the number of options */
   __u8 lists_at; /* a launch's kernelParams; the list of options, behind which come their values */
   __u8 stream_at; /* of a copy or a wait; CI_NO_WORD: its return is enough, or it is for all */
-  __u8 to_at;    /* a launch's struct, if it has one; CI_KEEP_EITHER: the address to which it
-                    copies, where `at` is that from which */
-  __u8 extra_at; /* a launch's `extra` */
-  __u8 waits;    /* when it has returned, the thread has waited for the GPU */
+  __u8 to_at;     /* a launch's struct, if it has one; CI_KEEP_EITHER: the address to which it
+                     copies, where `at` is that from which */
+  __u8 extra_at;  /* a launch's `extra` */
+  __u8 waits;     /* when it has returned, the thread has waited for the GPU */
 };
 #define CI_NO_WORD 255
 

@@ -126,8 +126,9 @@ Result<std::uint32_t> FolderWriter::add_image(ImageKind kind, std::string_view b
 Result<bool> FolderWriter::has_page(const std::optional<std::uint32_t>& place,
                                     std::string_view page) const {
   std::string there(PageRun::PAGE, '\0');
-  if (place) TRY(read_at(memory_, there, *place * PageRun::PAGE, path_ + '/' + MEMORY));
-  return there == page;
+  if (!place) return there == page;
+  auto read = TRY(read_at(memory_, there, *place * PageRun::PAGE, path_ + '/' + MEMORY));
+  return read == there.size() && there == page;
 }
 
 Result<Extent> FolderWriter::add_data(std::string_view bytes) {

@@ -31,8 +31,8 @@ std::uint8_t word_named(const Function& function, std::initializer_list<std::str
 abi::ci_taped nothing() {
   abi::ci_taped taped{};
   taped.keep = abi::CI_KEEP_NOTHING;
-  taped.at = taped.size_at = taped.lists_at = taped.stream_at = taped.to_at =
-      taped.extra_at = CI_NO_WORD;
+  taped.at = taped.size_at = taped.lists_at = taped.stream_at = taped.to_at = taped.extra_at =
+      CI_NO_WORD;
   return taped;
 }
 

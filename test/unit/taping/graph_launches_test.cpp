@@ -23,7 +23,7 @@ struct ThreadWithoutKernels final : StoppedThread {
   Result<abi::ci_reply> order(abi::ci_do, std::uint64_t, std::uint64_t, std::uint64_t) override {
     return abi::ci_reply{0, 1, {0, 0}};
   }
-  void go_on(std::uint64_t, std::uint64_t, std::uint32_t) override {}
+  void go_on(std::uint64_t, bool, std::uint32_t) override {}
 };
 
 struct TapedLaunches {
