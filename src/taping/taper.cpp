@@ -9,7 +9,9 @@ namespace cudabpf::taping {
 Result<> Taper::open(std::function<bool()> settle) {
   around_.settle = std::move(settle);
   around_.make_folder = [this](std::string& path) { return make_folder(path); };
-  first_ = TRY(bundle::FolderWriter::create(wanted_.folder));
+  auto made = bundle::FolderWriter::create(wanted_.folder);
+  if (!made) return std::move(made.error());
+  first_ = std::make_unique<bundle::FolderWriter>(std::move(*made));
   return ok();
 }
 

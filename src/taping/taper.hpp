@@ -53,7 +53,7 @@ class Taper final : public Sink, public Taping {
   mutable std::mutex mutex_;
   std::map<std::uint32_t, std::shared_ptr<ProcessTaper>> tapers_;  // by process
   std::vector<std::shared_ptr<ProcessTaper>> ended_;  // of processes that ran another program
-  std::optional<bundle::FolderWriter> first_;         // made when tracing began
+  std::unique_ptr<bundle::FolderWriter> first_;       // made when tracing began
   unsigned folders_ = 0;
 };
 
