@@ -34,7 +34,7 @@ class LaunchHistory {
   void call(const Call& call);
   // Nothing: no iterations can be told yet.
   std::optional<NextIteration> next_iteration() const;
-  // Of a thread, or with tid 0 of all.
+  // How many a thread has made; with tid 0, all threads.
   std::uint64_t launches(std::uint32_t tid) const;
   // Why there is no next iteration.
   std::string why_not() const;

@@ -60,6 +60,7 @@ void ProcessTaper::stopped(std::unique_ptr<StoppedThread> thread) {
 
 void ProcessTaper::call(const Call& call) {
   std::lock_guard lock(mutex_);
+  if (!watches_) return;
   now_ = std::max(now_, call.ts + call.duration);
   memory_.call(call);
   handles_.call(call);
@@ -114,7 +115,7 @@ ProcessTaper::Next ProcessTaper::give_up(std::string why) {
   stage_ = Stage::over;
   {
     std::lock_guard lock(mutex_);
-    keeps_ = false;
+    watches_ = keeps_ = false;
     kept_.clear();
   }
   process_->keep(abi::CI_KEEPS_NOTHING);
@@ -271,7 +272,7 @@ Result<> ProcessTaper::end_capture(StoppedThread& thread) {
   Blocks all = blocks();
   {
     std::lock_guard lock(mutex_);
-    keeps_ = false;
+    watches_ = keeps_ = false;
     calls.swap(kept_);
     manifest_.iteration.end_ns = now_;
     if (losses_ != losses_before_) return Error{"records were lost meanwhile", {}};

@@ -117,13 +117,13 @@ class ProcessTaper final : private LiveMemory::Listener {
   Handles handles_;
   LaunchHistory history_;
   std::vector<KeptCall> kept_;
+  bool watches_ = true;  // until its iteration is captured, or given up
   bool keeps_ = false;
   std::uint64_t losses_ = 0, losses_before_ = 0, now_ = 0;
 
   // The worker's.
   Stage stage_ = Stage::watching;
   NextIteration next_;
-  std::uint64_t watched_ = 0;   // launches at the last look
   std::uint64_t begun_at_ = 0;  // launches of the thread when the iteration began
   std::uint64_t steps_ = 0;     // stops in search of a beginning
   std::unique_ptr<Snapshots> snapshots_;

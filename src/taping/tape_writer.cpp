@@ -43,9 +43,9 @@ std::vector<bundle::JitOption> options_in(std::string_view pairs) {
   return options;
 }
 
-// Of the attributes that a program may set, those that it has set, as far as that can be seen: a
-// kernel and the functions that were made of it each have their own, and a launch by one goes by
-// what the program has set for another. All but the second are larger when they are set.
+// The attributes that the program has set, as far as that can be seen. A kernel and the functions
+// that were made of it each have their own, and a launch by one goes by what the program has set
+// for another. Each is larger when it is set.
 std::vector<bundle::Attribute> attributes_of(const std::vector<abi::ci_kernel>& same) {
   constexpr struct {
     std::uint32_t attribute;

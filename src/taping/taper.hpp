@@ -24,7 +24,7 @@ class Taper final : public Sink, public Taping {
   Result<> open(std::function<bool()> settle);
   // The command has ended, or the trace: no more stops.
   void close();
-  // Of processes that launched anything. After close().
+  // One for each process that called cuInit. After close().
   std::vector<Captured> captured() const;
 
   std::uint64_t begins(std::shared_ptr<TapedProcess> process) override;

@@ -4,7 +4,7 @@ namespace cudabpf::replay {
 
 namespace {
 
-// Of calls for one copy. No program makes copies of so many rows that need a call each.
+// The most calls for one copy: no program copies so many rows that need a call each.
 constexpr std::uint64_t MAX_CALLS = 1 << 20;
 constexpr Status TOO_MANY{"a copy or fill of more rows than a replay does", Status::INVALID_VALUE};
 

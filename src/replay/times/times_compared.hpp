@@ -41,7 +41,7 @@ struct ComparedTier {
   std::string_view tier, method;
   std::uint64_t unique_kernels = 0, operations = 0;
   double total_us = 0, actual_us = 0;  // predicted; in the trace
-  // Of copies and fills there is none: they have no times but the trace's.
+  // Nothing for copies and fills, which have no times but the trace's.
   std::optional<double> error_percent = {};
 };
 
