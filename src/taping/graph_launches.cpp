@@ -159,7 +159,7 @@ Result<std::string> TapeWriter::add_node(const KeptNode& node, bundle::Operation
     for (std::uint32_t length : dim)
       if (!length) return std::string("a kernel in it has no threads");
   bundle::Launch launch;
-  launch.kernel = TRY(kernel(wanted.function ? wanted.function : wanted.kernel, ""));
+  launch.kernel = TRY(kernel(wanted.function ? wanted.function : wanted.kernel, "", wanted.shared));
   launch.grid = wanted.grid;
   launch.block = wanted.block;
   launch.shared = wanted.shared;

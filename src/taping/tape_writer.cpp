@@ -61,6 +61,19 @@ std::vector<bundle::Attribute> attributes_of(const std::vector<abi::ci_kernel>& 
   return attributes;
 }
 
+// Programs may say before each launch how much shared memory it may have (cuDNN does): what a kernel
+// has at last may be less than what some launch was given.
+void allow_shared(bundle::Kernel& kernel, std::uint32_t size) {
+  constexpr std::uint32_t MOST_SHARED = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+  auto wanted = static_cast<std::int32_t>(std::min<std::uint32_t>(size, INT32_MAX));
+  for (bundle::Attribute& one : kernel.attributes) {
+    if (one.attribute != MOST_SHARED) continue;
+    one.value = std::max(one.value, wanted);
+    return;
+  }
+  if (size) kernel.attributes.push_back({MOST_SHARED, wanted});
+}
+
 std::uint64_t when(const KeptCall& call) {
   const Meaning& meaning = call.function->meaning;
   bool waits = meaning.work == Work::wait || meaning.stream == StreamEffect::query ||
@@ -157,7 +170,7 @@ Result<> TapeWriter::add_launch(const KeptCall& call) {
   }
   bundle::Operation operation = operation_of(call, Action::launch);
   bundle::Launch& launch = operation.launch.emplace();
-  launch.kernel = TRY(kernel(call.details.handle.value_or(0), call.kernel));
+  launch.kernel = TRY(kernel(call.details.handle.value_or(0), call.kernel, call.details.shared));
   const Details& details = call.details;
   launch.grid = {details.grid.x, details.grid.y, details.grid.z};
   launch.block = {details.block.x, details.block.y, details.block.z};
@@ -205,7 +218,14 @@ Result<std::optional<std::uint32_t>> TapeWriter::module_of(std::uint64_t handle,
   return of;
 }
 
-Result<std::uint32_t> TapeWriter::kernel(std::uint64_t handle, const std::string& name) {
+Result<std::uint32_t> TapeWriter::kernel(std::uint64_t handle, const std::string& name,
+                                         std::uint32_t shared) {
+  std::uint32_t place = TRY(known_kernel(handle, name));
+  allow_shared(manifest_.kernels[place], shared);
+  return place;
+}
+
+Result<std::uint32_t> TapeWriter::known_kernel(std::uint64_t handle, const std::string& name) {
   if (auto known = kernels_.find(handle); known != kernels_.end()) return known->second;
   auto launched = TRY(about(handle));
   bundle::Kernel kernel;

@@ -62,8 +62,9 @@ class TapeWriter {
   bundle::Operation operation_of(const KeptCall& call, bundle::Action action);
   std::uint32_t stream(const KeptCall& call, std::uint64_t handle);
   std::uint32_t event(std::uint64_t handle);
-  // `name`: mangled, if it is known.
-  Result<std::uint32_t> kernel(std::uint64_t handle, const std::string& name);
+  // `name`: mangled, if it is known. `shared`: that a launch of it has.
+  Result<std::uint32_t> kernel(std::uint64_t handle, const std::string& name, std::uint32_t shared);
+  Result<std::uint32_t> known_kernel(std::uint64_t handle, const std::string& name);
   Result<std::optional<abi::ci_kernel>> about(std::uint64_t handle);
   Result<std::vector<abi::ci_kernel>> same_kernels(std::uint64_t handle,
                                                    const abi::ci_kernel& launched);

@@ -166,6 +166,13 @@ class Live(insiders.InsideTest):
         self.assertEqual(replayed.returncode, 0, replayed.stderr)
         self.assertIn(b"Equal: all", replayed.stdout)
 
+    def test_attribute_that_changes(self):
+        """Before each launch the program says how much shared memory it may have, and at the end less than some had."""
+        self.captured("--at", "12", command=self.command("--with", "shared"))
+        self.assertEqual([launch["shared"] for launch in (operation["launch"] for operation in self.tape() if operation["op"] == "launch")
+                          if launch["shared"]], [24 << 10, 96 << 10, 48 << 10])
+        self.assertEqual(self.replay("--full")["not_run"], [])
+
     def test_number_that_never_comes(self):
         said = self.captured("--at", "1000")
         self.assertIn("no iteration was captured", said)

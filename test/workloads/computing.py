@@ -57,9 +57,15 @@ class Gpu:
             self.must("cuModuleGetGlobal_v2", byref(address), byref(size), module, name.encode())
         return found
 
-    def launch(self, function, *values, stream=None):
+    def launch(self, function, *values, stream=None, shared=0):
         pointers = (c_void_p * max(1, len(values)))(*(ctypes.addressof(value) for value in values))
-        self.must("cuLaunchKernel", function, *[c_uint(n) for n in (4, 1, 1, 256, 1, 1, 0)], stream, pointers, None)
+        self.must("cuLaunchKernel", function, *[c_uint(n) for n in (4, 1, 1, 256, 1, 1, shared)], stream, pointers, None)
+
+    def launch_with_shared_memory(self, function, *values, shared):
+        """As cuDNN launches: it says before each launch how much this one may have."""
+        most_shared = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        self.must("cuFuncSetAttribute", function, c_int(most_shared), c_int(shared))
+        self.launch(function, *values, shared=shared)
 
     def launch_packed(self, function, parameters):
         """As cuBLASLt launches: all parameters in one buffer."""
@@ -110,7 +116,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("library")
     parser.add_argument("--iterations", type=int, default=40)
-    parser.add_argument("--with", dest="parts", action="append", default=[], choices=("clock", "streams", "fault", "graph"))
+    parser.add_argument("--with", dest="parts", action="append", default=[], choices=("clock", "streams", "fault", "graph", "shared"))
     options = parser.parse_args()
     gpu = Gpu(options.library)
     f = gpu.functions("fill", "add", "scale", "sum_rows", "fill_packed", "scale_by_variable", "count_runs", "not_deterministic",
@@ -134,7 +140,11 @@ def main():
             graph.launch(1 + i % 3)
         else:
             for row, at in enumerate(rows):
-                gpu.launch(f["fill"], c_uint64(at), c_uint(COUNT), c_float(row + i % 3))
+                values = c_uint64(at), c_uint(COUNT), c_float(row + i % 3)
+                if "shared" in options.parts:
+                    gpu.launch_with_shared_memory(f["fill"], *values, shared=(24, 96, 48)[row] << 10)
+                else:
+                    gpu.launch(f["fill"], *values)
             gpu.launch(f["sum_rows"], c_uint64(table), c_uint(ROWS), c_uint(COUNT), c_uint64(out))
         gpu.must("cuEventRecord", done, None)
         gpu.must("cuStreamWaitEvent", stream, done, c_uint(0))
