@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 namespace cudabpf::replay {
@@ -54,9 +55,22 @@ WorkerProcess::WorkerProcess(WorkerProcess&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       lines_(std::move(other.lines_)),
       progress_(std::move(other.progress_)),
-      patience_(other.patience_) {}
+      patience_(other.patience_),
+      is_asked_(other.is_asked_) {}
 
-WorkerProcess::~WorkerProcess() { reap(); }
+// One that waits for a request ends by itself, as any program does: what traces it then loses nothing.
+WorkerProcess::~WorkerProcess() {
+  constexpr int PATIENCE_MS = 5000, OFTEN_MS = 5;
+  if (pid_ >= 0 && !is_asked_) {
+    ::shutdown(lines_.fd(), SHUT_RDWR);
+    siginfo_t info{};
+    for (int ms = 0; ms < PATIENCE_MS && !info.si_pid; ms += OFTEN_MS) {
+      ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT | WNOHANG);
+      if (!info.si_pid) std::this_thread::sleep_for(std::chrono::milliseconds(OFTEN_MS));
+    }
+  }
+  reap();
+}
 
 // How it ended, in words; it is killed unless it has done so by itself.
 std::string WorkerProcess::reap() {
@@ -106,10 +120,14 @@ Result<std::optional<std::string>> WorkerProcess::listen() {
 
 Answer WorkerProcess::ask(const Request& request) {
   progress_.at_no_step();
+  is_asked_ = true;
   if (pid_ < 0 || !lines_.write(line_of(request))) return ended(reap());
   auto line = listen();
   auto answer = line && *line ? answer_in(**line) : Result<Answer>(Error{});
-  if (answer) return std::move(*answer);
+  if (answer) {
+    is_asked_ = false;
+    return std::move(*answer);
+  }
   std::string how = reap();
   return ended(!line ? line.error().message : *line ? answer.error().message : how);
 }

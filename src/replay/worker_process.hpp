@@ -36,6 +36,7 @@ class WorkerProcess {
   Lines lines_;
   Progress progress_;
   std::chrono::milliseconds patience_;
+  bool is_asked_ = false;  // and has not answered yet
 };
 
 }  // namespace cudabpf::replay
