@@ -6,6 +6,7 @@
 #include "replay/listing.hpp"
 #include "replay/microseconds.hpp"
 #include "replay/replay_page.hpp"
+#include "state/gpu_figures.hpp"
 #include "util/demangle/demangle.hpp"
 #include "util/page/table.hpp"
 
@@ -24,6 +25,12 @@ std::string range_text(const std::vector<std::uint64_t>& ns) {
   return fmt::format("{:.2f}-{:.2f}", us(*least), us(*most));
 }
 
+std::string clock_text(const IsolatedLaunch& launch) {
+  if (!launch.time || !launch.time->clocks) return {};
+  return fmt::format("{} MHz{}", launch.time->clocks->sm_mhz,
+                     is_throttled(launch.time->clocks->throttle) ? ", throttled" : "");
+}
+
 }  // namespace
 
 Json isolated_json(const IsolatedReplay& replay, const Manifest& manifest, const Tape& tape) {
@@ -38,6 +45,11 @@ Json isolated_json(const IsolatedReplay& replay, const Manifest& manifest, const
       one["launches_in_a_run"] = launch.time->launches;
       one["warm_us"] = samples_json(launch.time->warm_ns);
       one["cold_us"] = samples_json(launch.time->cold_ns);
+      if (!launch.time->in_turn_ns.empty())
+        one["in_turn_us"] = samples_json(launch.time->in_turn_ns);
+      if (launch.time->clocks)
+        one["clocks"] = {{"sm_mhz", launch.time->clocks->sm_mhz},
+                         {"throttled", is_throttled(launch.time->clocks->throttle)}};
     }
     list.push_back(std::move(one));
   }
@@ -48,10 +60,12 @@ void add_isolated(Page& page, const IsolatedReplay& replay, const Manifest& mani
                   const Tape& tape) {
   add_outcome(page, replay.tape, manifest);
   auto distinct = distinct_launches(tape, manifest);
-  Table table("Launches by themselves, in us", {{"warm"},
+  Table table("Launches by themselves, in us", {{"in turn"},
+                                                {"warm"},
                                                 {"range", 2, true},
                                                 {"cold"},
                                                 {"cold range", 3, true},
+                                                {"SM clock", 4},
                                                 {"count"},
                                                 {"grid", 1, true},
                                                 {"block", 1, true}});
@@ -59,11 +73,14 @@ void add_isolated(Page& page, const IsolatedReplay& replay, const Manifest& mani
     const DistinctLaunch& of = distinct[launch.launch];
     bool timed = is_timed(launch);
     table.row(short_name(demangle(manifest.kernels[of.kernel].name)),
-              {timed ? fmt::format("{:.2f}", median_us(launch.time->warm_ns)) : "",
+              {timed && !launch.time->in_turn_ns.empty()
+                   ? fmt::format("{:.2f}", median_us(launch.time->in_turn_ns))
+                   : "",
+               timed ? fmt::format("{:.2f}", median_us(launch.time->warm_ns)) : "",
                timed ? range_text(launch.time->warm_ns) : "",
                timed ? fmt::format("{:.2f}", median_us(launch.time->cold_ns)) : "not run",
-               timed ? range_text(launch.time->cold_ns) : "", with_commas(of.count),
-               dim_text(of.grid), dim_text(of.block)});
+               timed ? range_text(launch.time->cold_ns) : "", clock_text(launch),
+               with_commas(of.count), dim_text(of.grid), dim_text(of.block)});
   }
   table.add_to(page);
 }

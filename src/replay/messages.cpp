@@ -16,6 +16,8 @@ void describe(auto& fields, Is<Request> auto& request) {
   fields("left_steps", request.left_steps);
   fields("runs", request.runs);
   fields("launch", request.launch);
+  fields("alone", request.alone);
+  fields("window_ms", request.window_ms);
 }
 
 void describe(auto& fields, Is<Gpu> auto& gpu) {
@@ -76,10 +78,23 @@ void describe(auto& fields, Is<Timing> auto& timing) {
   fields("launches", timing.launches);
 }
 
+void describe(auto& fields, Is<Clocks> auto& clocks) {
+  fields("sm_mhz", clocks.sm_mhz);
+  fields("throttle", clocks.throttle);
+}
+
 void describe(auto& fields, Is<IsolatedTime> auto& time) {
   fields("warm_ns", time.warm_ns);
   fields("cold_ns", time.cold_ns);
+  fields("in_turn_ns", time.in_turn_ns);
   fields("launches", time.launches);
+  fields("clocks", time.clocks);
+}
+
+void describe(auto& fields, Is<Energy> auto& energy) {
+  fields("window_ns", energy.window_ns);
+  fields("millijoules", energy.millijoules);
+  fields("rounds", energy.rounds);
 }
 
 void describe(auto& fields, Is<Answer> auto& answer) {
@@ -93,6 +108,8 @@ void describe(auto& fields, Is<Answer> auto& answer) {
   fields("comparison", answer.comparison);
   fields("timing", answer.timing);
   fields("isolated", answer.isolated);
+  fields("energy", answer.energy);
+  fields("no_energy", answer.no_energy);
 }
 
 namespace {

@@ -28,18 +28,22 @@ enum class Task : std::uint8_t {
   time,      // runs the tape several times
   isolate,   // runs the tape up to a launch, which is then run and timed by itself
   finish,    // runs the rest of the tape, and compares what comes out
+  rest,      // does nothing for a while, and measures energy
+  repeat,    // runs the tape over and over, and measures energy
 };
-inline constexpr std::array<std::string_view, 7> TASKS = {"describe", "prepare", "check", "walk",
-                                                          "time",     "isolate", "finish"};
+inline constexpr std::array<std::string_view, 9> TASKS = {
+    "describe", "prepare", "check", "walk", "time", "isolate", "finish", "rest", "repeat"};
 constexpr const auto& names_of(Task) { return TASKS; }
 
 struct Request {
   Task task = Task::describe;
-  std::string folder;
-  std::vector<std::uint32_t> left_out;    // kernels that are not run
-  std::vector<std::uint64_t> left_steps;  // steps that are not run
+  std::string folder = {};
+  std::vector<std::uint32_t> left_out = {};    // kernels that are not run
+  std::vector<std::uint64_t> left_steps = {};  // steps that are not run
   std::uint32_t runs = 0;
-  std::uint32_t launch = 0;  // of distinct_launches()
+  std::uint32_t launch = 0;     // of distinct_launches()
+  bool alone = false;           // it is not run after those before it
+  std::uint32_t window_ms = 0;  // in which energy is measured; 0: it is not
 };
 
 struct Gpu {
@@ -91,9 +95,21 @@ struct Timing {
   std::vector<LaunchTime> launches;
 };
 
+struct Clocks {
+  std::uint32_t sm_mhz = 0;
+  std::uint64_t throttle = 0;  // bits of Throttle
+};
+
 struct IsolatedTime {
-  std::vector<std::uint64_t> warm_ns, cold_ns;  // a sample each
-  std::uint32_t launches = 0;                   // in a warm sample, which is their mean
+  std::vector<std::uint64_t> warm_ns = {}, cold_ns = {}, in_turn_ns = {};  // a sample each
+  std::uint32_t launches = 0;         // in a warm sample, which is their mean
+  std::optional<Clocks> clocks = {};  // after the warm samples
+};
+
+// What all of the GPU used within a window, which begins and ends with a step of its counter.
+struct Energy {
+  std::uint64_t window_ns = 0, millijoules = 0;
+  std::uint64_t rounds = 0;  // of what was done over and over
 };
 
 struct Answer {
@@ -106,6 +122,8 @@ struct Answer {
   std::optional<Comparison> comparison;
   std::optional<Timing> timing;
   std::optional<IsolatedTime> isolated;
+  std::optional<Energy> energy;
+  std::optional<std::string> no_energy;  // why there is none
 };
 
 std::string line_of(const Request& request);

@@ -28,6 +28,10 @@ Error not_to_be_had(const std::vector<Addresses>& moved) {
           "setarch -R or a debugger"};
 }
 
+bool has(const std::vector<std::uint32_t>& launches, std::uint32_t launch) {
+  return std::count(launches.begin(), launches.end(), launch) > 0;
+}
+
 }  // namespace
 
 Result<> Replayer::start() {
@@ -38,7 +42,7 @@ Result<> Replayer::start() {
 
 Result<Gpu> Replayer::gpu() {
   TRY(start());
-  Answer answer = worker_->ask({Task::describe, options_.folder, {}, {}, 0, 0});
+  Answer answer = worker_->ask({.task = Task::describe, .folder = options_.folder});
   worker_.reset();
   if (answer.error) return error_of(answer);
   return answer.gpu.value_or(Gpu{});
@@ -49,7 +53,10 @@ Result<> Replayer::make_ready() {
   Answer answer;
   for (int i = 0; i < MOST_STARTS; i++) {
     TRY(start());
-    answer = worker_->ask({Task::prepare, options_.folder, left_out_, left_steps_, 0, 0});
+    answer = worker_->ask({.task = Task::prepare,
+                           .folder = options_.folder,
+                           .left_out = left_out_,
+                           .left_steps = left_steps_});
     if (answer.error) return error_of(answer);
     if (!answer.moved.empty()) continue;
     result_.gpu = answer.gpu.value_or(Gpu{});
@@ -62,7 +69,7 @@ Result<> Replayer::make_ready() {
 Result<Answer> Replayer::run(Task task) {
   for (;;) {
     TRY(make_ready());
-    Answer answer = worker_->ask({task, options_.folder, {}, {}, options_.runs, 0});
+    Answer answer = worker_->ask({.task = task, .runs = options_.runs});
     if (!answer.error) return answer;
     TRY(find_failure(*answer.error));
   }
@@ -72,7 +79,7 @@ Result<Answer> Replayer::run(Task task) {
 Result<> Replayer::find_failure(const std::string& why) {
   worker_.reset();
   TRY(make_ready());
-  Answer answer = worker_->ask({Task::walk, options_.folder, {}, {}, 0, 0});
+  Answer answer = worker_->ask({.task = Task::walk});
   if (!answer.error)
     return Error{fmt::format("the tape failed ({}), but not when each of its operations was waited "
                              "for, so it is not known which one fails",
@@ -111,24 +118,53 @@ Result<FullReplay> Replayer::full() {
   return std::move(result_);
 }
 
-Result<bool> Replayer::isolate_all(std::vector<IsolatedLaunch>& launches,
+Result<bool> Replayer::isolate_all(IsolatedReplay& replay,
                                    const std::vector<DistinctLaunch>& distinct) {
-  for (IsolatedLaunch& launch : launches) {
-    if (std::count(not_isolated_.begin(), not_isolated_.end(), launch.launch)) continue;
+  for (IsolatedLaunch& launch : replay.launches) {
+    if (has(not_isolated_, launch.launch)) continue;
     // One that was timed in a process that has ended since is not timed again.
-    Request request{Task::isolate, options_.folder, {}, {}, launch.time ? 0 : options_.runs,
-                    launch.launch};
-    Answer answer = worker_->ask(request);
+    Answer answer = worker_->ask({.task = Task::isolate,
+                                  .runs = launch.time ? 0 : options_.runs,
+                                  .launch = launch.launch,
+                                  .alone = has(alone_, launch.launch),
+                                  .window_ms = options_.window_ms});
     if (answer.error) {
       std::size_t first = distinct[launch.launch].first;
       worker_.reset();
-      not_isolated_.push_back(launch.launch);
-      TRY(add_failure(first, *answer.error + ", run by itself"));
+      // It may have been one of those before it, which may not be run this often.
+      bool was_alone = has(alone_, launch.launch);
+      (was_alone ? not_isolated_ : alone_).push_back(launch.launch);
+      if (was_alone) TRY(add_failure(first, *answer.error + ", run by itself"));
       return false;
     }
-    if (!launch.time) launch.time = answer.isolated;
+    if (launch.time) continue;
+    launch.time = answer.isolated;
+    launch.energy = answer.energy;
+    if (answer.no_energy) replay.no_energy = answer.no_energy;
   }
   return true;
+}
+
+// A GPU's clocks stay up for a while after work: the power of one that does nothing is that of one
+// that may go on at any moment, as between a program's operations.
+Result<> Replayer::repeat(IsolatedReplay& replay) {
+  constexpr std::uint32_t WINDOWS = 12;
+  replay.repeated = TRY(measured(Task::repeat, options_.window_ms * WINDOWS, replay));
+  replay.idle = TRY(measured(Task::rest, options_.window_ms, replay));
+  return ok();
+}
+
+Result<std::optional<Energy>> Replayer::measured(Task task, std::uint32_t window_ms,
+                                                 IsolatedReplay& replay) {
+  if (!worker_ && !make_ready()) return std::optional<Energy>();
+  Answer answer = worker_->ask({.task = task, .window_ms = window_ms});
+  if (answer.error) {
+    worker_.reset();
+    replay.no_energy = "the tape, run over and over: " + *answer.error;
+  } else if (answer.no_energy) {
+    replay.no_energy = answer.no_energy;
+  }
+  return answer.energy;
 }
 
 Result<IsolatedReplay> Replayer::isolated(const std::vector<std::uint32_t>& launches) {
@@ -136,11 +172,12 @@ Result<IsolatedReplay> Replayer::isolated(const std::vector<std::uint32_t>& laun
   IsolatedReplay replay;
   for (std::uint32_t launch : launches) replay.launches.push_back({launch, {}});
   do TRY(run(manifest_->contents ? Task::check : Task::walk));
-  while (!TRY(isolate_all(replay.launches, distinct)));
-  Answer answer = worker_->ask({Task::finish, options_.folder, {}, {}, 0, 0});
+  while (!TRY(isolate_all(replay, distinct)));
+  Answer answer = worker_->ask({.task = Task::finish});
   if (answer.error) return error_of(answer);
   result_.comparison = answer.comparison;
   result_.skipped = answer.skipped;
+  if (options_.window_ms) TRY(repeat(replay));
   worker_.reset();
   replay.tape = std::move(result_);
   return replay;

@@ -17,7 +17,8 @@ namespace cudabpf::replay {
 struct Options {
   std::string folder;
   std::chrono::milliseconds patience{std::chrono::minutes(1)};
-  std::uint32_t runs = 10;  // that are timed
+  std::uint32_t runs = 10;      // that are timed
+  std::uint32_t window_ms = 0;  // in which the energy of each launch is measured; 0: it is not
 };
 
 // An operation that ended the process that ran it, or that did not end.
@@ -40,12 +41,16 @@ struct FullReplay {
 // A launch by itself. `time`: nothing if it was not run, or ended its process.
 struct IsolatedLaunch {
   std::uint32_t launch = 0;  // of distinct_launches()
-  std::optional<IsolatedTime> time;
+  std::optional<IsolatedTime> time = {};
+  std::optional<Energy> energy = {};
 };
 
 struct IsolatedReplay {
   FullReplay tape;  // in which each of them was run by itself, and then the rest
   std::vector<IsolatedLaunch> launches;
+  // With a window: while the GPU did nothing, and while the tape was run over and over.
+  std::optional<Energy> idle, repeated;
+  std::optional<std::string> no_energy;  // why some of it is not known
 };
 
 class Replayer {
@@ -56,7 +61,7 @@ class Replayer {
   // The GPU that it would run on.
   Result<Gpu> gpu();
   Result<FullReplay> full();
-  // Those of the distinct launches, one after the other.
+  // Those of the distinct launches, one after the other; and the energy that they take.
   Result<IsolatedReplay> isolated(const std::vector<std::uint32_t>& launches);
 
  private:
@@ -65,9 +70,12 @@ class Replayer {
   Result<Answer> run(Task task);
   Result<> find_failure(const std::string& why);
   Result<> add_failure(std::uint64_t step, const std::string& why);
+  // Runs it over and over for a while that is long enough for iterations.
+  Result<> repeat(IsolatedReplay& replay);
+  Result<std::optional<Energy>> measured(Task task, std::uint32_t window_ms,
+                                         IsolatedReplay& replay);
   // False: a process has ended.
-  Result<bool> isolate_all(std::vector<IsolatedLaunch>& launches,
-                           const std::vector<DistinctLaunch>& distinct);
+  Result<bool> isolate_all(IsolatedReplay& replay, const std::vector<DistinctLaunch>& distinct);
 
   const Manifest* manifest_;
   const Tape* tape_;
@@ -75,6 +83,7 @@ class Replayer {
   std::optional<WorkerProcess> worker_;
   std::vector<std::uint32_t> left_out_;
   std::vector<std::uint64_t> left_steps_;
+  std::vector<std::uint32_t> alone_;         // launches that are not run after those before them
   std::vector<std::uint32_t> not_isolated_;  // launches that ended their process
   FullReplay result_;
 };

@@ -58,7 +58,8 @@ WorkerProcess::WorkerProcess(WorkerProcess&& other) noexcept
       patience_(other.patience_),
       is_asked_(other.is_asked_) {}
 
-// One that waits for a request ends by itself, as any program does: what traces it then loses nothing.
+// One that waits for a request ends by itself, as any program does: what traces it then loses
+// nothing.
 WorkerProcess::~WorkerProcess() {
   constexpr int PATIENCE_MS = 5000, OFTEN_MS = 5;
   if (pid_ >= 0 && !is_asked_) {

@@ -129,6 +129,11 @@ Status cuDeviceGetAttribute(int32_t* value, uint32_t attribute, int32_t device) 
       return give(value, 32);
     case 16:  // multiprocessors
       return give(value, 132);
+    case 33:  // PCI: bus, device, domain; as in the simulated NVML
+      return give(value, 0x3b + device);
+    case 34:
+    case 50:
+      return give(value, 0);
     case 75:  // compute capability, major and minor
       return give(value, 9);
     case 76:

@@ -29,7 +29,7 @@ class ReplayCompare(Replaying):
         self.assertGreater(answer["full_model_inference_us"], 0)
         launch = answer["launches"][0]
         self.assertEqual((launch["kernel"], launch["count"], launch["measured"], launch["actual_median_us"]), ("scale", 2, 2, 10))
-        self.assertAlmostEqual(answer["predicted_from_kernels_us"], 10 + 2 * launch["warm_us"], places=2)
+        self.assertAlmostEqual(answer["predicted_from_kernels_us"], 10 + 2 * launch["in_turn_us"], places=2)
         self.assertAlmostEqual(answer["error_percent"], (answer["predicted_from_kernels_us"] - 30) / 30 * 100, places=2)
         self.assertAlmostEqual(answer["full_model_error_percent"], (answer["full_model_inference_us"] - 30) / 30 * 100, places=2)
         tiers = {tier["tier"]: tier for tier in answer["tier_breakdown"]}

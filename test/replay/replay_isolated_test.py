@@ -30,14 +30,14 @@ class ReplayIsolated(Replaying):
         self.assertEqual([(one["kernel"], one["count"]) for one in answer["launches"]],
                          [("scale", 2), ("scale_by_variable", 1), ("count_runs", 1)])
         for one in answer["launches"]:
-            for times in (one["warm_us"], one["cold_us"]):
+            for times in (one["warm_us"], one["cold_us"], one["in_turn_us"]):
                 self.assertEqual(len(times["runs"]), 2)
                 self.assertLessEqual(times["min"], times["median"])
         few = json.loads(self.start("--isolated", "--json", "--match", "*runs").stdout)
         self.assertEqual([one["kernel"] for one in few["launches"]], ["count_runs"])
         self.assertIn("no kernel's name is like x*", self.refused("--isolated", "--match", "x*", status=NO_TARGET))
         text = self.start("--isolated", "--runs", "3").stdout
-        self.assertRegex(text, r"scale_by_variable +[0-9.]+ +[0-9.]+-[0-9.]+ ")
+        self.assertRegex(text, r"scale_by_variable +[0-9.]+ +[0-9.]+ +[0-9.]+-[0-9.]+ ")
 
     def test_isolated_without_room(self):
         """Where memory cannot be kept on the GPU, the tape is run again up to the launch."""
@@ -73,6 +73,7 @@ class ReplayIsolated(Replaying):
         self.assertRegex(answer["failed"][0]["why"], r"CUDA_ERROR_ILLEGAL_ADDRESS \(700\), run by itself$")
         self.assertEqual([(one["kernel"], "warm_us" in one) for one in answer["launches"]],
                          [("scale", True), ("advance", False), ("fill", True)])
+        self.assertEqual(["in_turn_us" in one for one in answer["launches"]], [True, False, False])
         self.check_memory(answer, different=0)
 
     # ----- --list

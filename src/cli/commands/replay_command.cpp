@@ -16,6 +16,8 @@
 #include "cli/reading_command.hpp"
 #include "cli/request/invoker.hpp"
 #include "cli/request/quantities.hpp"
+#include "replay/energy/energy_page.hpp"
+#include "replay/energy/program_energy.hpp"
 #include "replay/gpu/worker.hpp"
 #include "replay/isolated_page.hpp"
 #include "replay/listing.hpp"
@@ -35,12 +37,13 @@ namespace {
 
 constexpr const char* TIMING_FILE = "full_model_timing.json";
 constexpr const char* COMPARISON_FILE = "comparison_report.json";
+constexpr const char* ENERGY_FILE = "gpu_energy_report.json";
 
 struct ReplayFlags {
-  std::string folder, output, timeout = "60s";
+  std::string folder, output, timeout = "60s", window = "5s";
   std::string match;
   std::vector<std::string> traces;  // to compare with
-  bool list = false, full = false, isolated = false, json = false;
+  bool list = false, full = false, isolated = false, energy = false, json = false;
   std::uint32_t runs = 10;
 };
 
@@ -75,6 +78,15 @@ Result<replay::Options> options_of(const ReplayFlags& flags) {
   auto patience = std::chrono::nanoseconds(TRY(parse_duration(flags.timeout, "--timeout")));
   options.patience = std::chrono::duration_cast<std::chrono::milliseconds>(patience);
   return options;
+}
+
+Result<std::uint32_t> window_of(const ReplayFlags& flags) {
+  constexpr std::chrono::milliseconds LEAST(100), MOST(std::chrono::minutes(10));
+  auto ns = std::chrono::nanoseconds(TRY(parse_duration(flags.window, "--window")));
+  auto window = std::chrono::duration_cast<std::chrono::milliseconds>(ns);
+  if (window < LEAST || window > MOST)
+    return Error{fmt::format("--window {}: from 100ms to 10m", flags.window), {}, exit_code::USAGE};
+  return static_cast<std::uint32_t>(window.count());
 }
 
 template <typename Json, typename Text>
@@ -154,20 +166,6 @@ Result<std::vector<std::uint32_t>> launches_of(const ReplayFlags& flags, const O
   return wanted;
 }
 
-Result<int> replay_isolated(const ReplayFlags& flags) {
-  auto options = TRY(options_of(flags));
-  options.runs = std::max<std::uint32_t>(options.runs, 1);
-  auto capture = TRY(open_capture(flags));
-  auto launches = TRY(launches_of(flags, capture));
-  log::warning("this runs the code in {} on your GPU", flags.folder);
-  replay::Replayer replayer(capture.manifest(), capture.tape, options);
-  auto result = TRY(replayer.isolated(launches));
-  print_result(
-      flags, [&] { return replay::isolated_json(result, capture.manifest(), capture.tape); },
-      [&](Page& page) { replay::add_isolated(page, result, capture.manifest(), capture.tape); });
-  return status_of(result.tape);
-}
-
 // Times of another kind of GPU would say nothing about the program's.
 Result<> is_of_kind(replay::Replayer& replayer, const Opened& capture) {
   auto here = TRY(replayer.gpu());
@@ -178,49 +176,115 @@ Result<> is_of_kind(replay::Replayer& replayer, const Opened& capture) {
                "run it on a GPU of that kind; CUDA_VISIBLE_DEVICES chooses one"};
 }
 
-struct Compared {
-  replay::FullReplay full;
-  replay::IsolatedReplay isolated;
-  replay::TimesCompared times;
+// What needs each launch by itself.
+struct ByThemselves {
+  replay::Options options;
+  Opened capture;
+  std::vector<std::uint32_t> launches;
 };
 
-analyze::Json comparison_of(const Compared& compared, const Opened& capture) {
-  analyze::Json json = replay::full_json(compared.full, capture.manifest(), capture.tape);
-  json.erase("comparison");
-  json.erase("timing");
-  json["gpu"] = compared.full.gpu.name;
-  json.update(replay::times_json(compared.times, capture.manifest(), capture.tape));
-  return json;
-}
-
-// The trace is read first: what it lacks is known at once.
-Result<int> compare(const ReplayFlags& flags) {
+Result<ByThemselves> open_launches(const ReplayFlags& flags) {
   auto options = TRY(options_of(flags));
   options.runs = std::max<std::uint32_t>(options.runs, 1);
   auto capture = TRY(open_capture(flags));
   auto launches = TRY(launches_of(flags, capture));
-  auto actual = TRY(replay::read_actual_times(flags.traces, capture.tape, capture.manifest()));
-  replay::Replayer whole(capture.manifest(), capture.tape, options);
-  TRY(is_of_kind(whole, capture));
+  return ByThemselves{std::move(options), std::move(capture), std::move(launches)};
+}
+
+Result<int> replay_isolated(const ReplayFlags& flags) {
+  auto [options, capture, launches] = TRY(open_launches(flags));
   log::warning("this runs the code in {} on your GPU", flags.folder);
-  Compared compared;
-  compared.full = TRY(whole.full());
-  replay::Replayer kernels(capture.manifest(), capture.tape, options);
-  compared.isolated = TRY(kernels.isolated(launches));
-  compared.times = replay::compare_times(actual, compared.full.timing, compared.isolated.launches,
-                                         capture.tape, capture.manifest());
-  if (!flags.output.empty()) {
+  replay::Replayer replayer(capture.manifest(), capture.tape, options);
+  auto result = TRY(replayer.isolated(launches));
+  print_result(
+      flags, [&] { return replay::isolated_json(result, capture.manifest(), capture.tape); },
+      [&](Page& page) { replay::add_isolated(page, result, capture.manifest(), capture.tape); });
+  return status_of(result.tape);
+}
+
+struct Compared {
+  std::optional<replay::FullReplay> full;  // and the times: with a trace
+  replay::IsolatedReplay isolated;
+  std::optional<replay::TimesCompared> times;
+  std::optional<replay::PredictedEnergy> energy;
+};
+
+analyze::Json comparison_of(const Compared& compared, const Opened& capture) {
+  analyze::Json json = replay::full_json(*compared.full, capture.manifest(), capture.tape);
+  json.erase("comparison");
+  json.erase("timing");
+  json["gpu"] = compared.full->gpu.name;
+  json.update(replay::times_json(*compared.times, capture.manifest(), capture.tape));
+  return json;
+}
+
+analyze::Json energy_of(const Compared& compared, const Opened& capture) {
+  analyze::Json json = {{"gpu", compared.isolated.tape.gpu.name}};
+  json.update(replay::energy_json(*compared.energy, capture.manifest(), capture.tape));
+  return json;
+}
+
+Result<> write_answers(const ReplayFlags& flags, const Compared& compared, const Opened& capture) {
+  if (flags.output.empty()) return ok();
+  if (compared.times) {
     TRY(write_answer(flags, TIMING_FILE,
-                     replay::timing_json(compared.full, capture.manifest(), capture.tape)));
+                     replay::timing_json(*compared.full, capture.manifest(), capture.tape)));
     TRY(write_answer(flags, COMPARISON_FILE, comparison_of(compared, capture)));
   }
+  if (compared.energy) TRY(write_answer(flags, ENERGY_FILE, energy_of(compared, capture)));
+  return ok();
+}
+
+void print_compared(const ReplayFlags& flags, const Compared& compared, const Opened& capture) {
   print_result(
-      flags, [&] { return comparison_of(compared, capture); },
+      flags,
+      [&] {
+        analyze::Json json;
+        if (compared.times) json = comparison_of(compared, capture);
+        if (compared.energy) json["energy"] = energy_of(compared, capture);
+        return json;
+      },
       [&](Page& page) {
-        replay::add_outcome(page, compared.full, capture.manifest());
-        replay::add_times(page, compared.times, capture.manifest(), capture.tape);
+        replay::add_outcome(page, compared.full ? *compared.full : compared.isolated.tape,
+                            capture.manifest());
+        if (compared.times)
+          replay::add_times(page, *compared.times, capture.manifest(), capture.tape);
+        if (compared.energy)
+          replay::add_energy(page, *compared.energy, capture.manifest(), capture.tape);
       });
-  int status = status_of(compared.full);
+}
+
+// A trace is read first: what it lacks is known at once.
+Result<int> compare(const ReplayFlags& flags) {
+  auto [options, capture, launches] = TRY(open_launches(flags));
+  Compared compared;
+  std::optional<replay::ActualTimes> actual;
+  replay::ProgramEnergy program;
+  if (!flags.traces.empty()) {
+    actual = TRY(replay::read_actual_times(flags.traces, capture.tape, capture.manifest()));
+    if (flags.energy) program = TRY(replay::read_program_energy(flags.traces, capture.manifest()));
+    replay::Replayer asked(capture.manifest(), capture.tape, options);
+    TRY(is_of_kind(asked, capture));
+  }
+  log::warning("this runs the code in {} on your GPU", flags.folder);
+  if (actual) {
+    replay::Replayer whole(capture.manifest(), capture.tape, options);
+    compared.full = TRY(whole.full());
+  }
+  if (flags.energy) options.window_ms = TRY(window_of(flags));
+  replay::Replayer kernels(capture.manifest(), capture.tape, options);
+  compared.isolated = TRY(kernels.isolated(launches));
+  if (actual)
+    compared.times =
+        replay::compare_times(*actual, compared.full->timing, compared.isolated.launches,
+                              capture.tape, capture.manifest());
+  if (flags.energy) {
+    compared.energy = replay::predict_energy(compared.isolated, capture.tape, capture.manifest());
+    replay::add_program(*compared.energy, program);
+  }
+  TRY(write_answers(flags, compared, capture));
+  print_compared(flags, compared, capture);
+  int status = compared.full ? status_of(*compared.full) : exit_code::OK;
   return status == exit_code::OK ? status_of(compared.isolated.tape) : status;
 }
 
@@ -230,6 +294,7 @@ void add_replay_footer(CLI::App& sub) {
              {"cudabpf replay capture --list   needs no GPU",
               "cudabpf replay capture --isolated --match '*gemm*'",
               "cudabpf replay capture --compare run.jsonl   the trace of the same run",
+              "cudabpf replay capture --energy   takes seconds for each kernel",
               "cudabpf replay capture --runs 50 --json   on a GPU like the one it was captured on"},
              fmt::format("{} done, and memory is as the program left it; {} it is not; {} wrong "
                          "usage; {} no such kernel; "
@@ -271,9 +336,23 @@ void add_replay(CLI::App& app, Action& action) {
       ->excludes(list_only)
       ->excludes(full)
       ->excludes(isolated);
-  sub->add_option("--match", flags->match, "Only kernels with such names (*, ?, [abc])")
+  CLI::Option* energy =
+      sub->add_flag("--energy", flags->energy,
+                    "Measure the energy of each kernel and of all of it, by the GPU's counter; "
+                    "with --compare, beside the program's")
+          ->excludes(list_only)
+          ->excludes(full)
+          ->excludes(isolated);
+  sub->add_option("--window", flags->window,
+                  "How long each kernel is run over and over for its energy")
+      ->type_name("TIME")
+      ->capture_default_str()
+      ->needs(energy);
+  sub->add_option("--match", flags->match,
+                  "With --isolated or --energy: only kernels with such names (*, ?, [abc])")
       ->type_name("PATTERN")
-      ->needs(isolated);
+      ->excludes(list_only)
+      ->excludes(full);
   sub->add_option("--runs", flags->runs, "How many runs are timed; 0: none")
       ->type_name("N")
       ->capture_default_str();
@@ -282,8 +361,8 @@ void add_replay(CLI::App& app, Action& action) {
       ->type_name("TIME")
       ->capture_default_str();
   sub->add_option("-o,--output", flags->output,
-                  fmt::format("Write {}, and with --compare {}, into this folder", TIMING_FILE,
-                              COMPARISON_FILE))
+                  fmt::format("Write {}, with --compare {}, and with --energy {} into this folder",
+                              TIMING_FILE, COMPARISON_FILE, ENERGY_FILE))
       ->type_name("DIR")
       ->excludes(list_only)
       ->excludes(isolated);
@@ -293,7 +372,9 @@ void add_replay(CLI::App& app, Action& action) {
     action = [flags]() -> Result<int> {
       TRY(give_up_rights());
       if (flags->list) return list(*flags);
-      if (!flags->traces.empty()) return compare(*flags);
+      if (!flags->traces.empty() || flags->energy) return compare(*flags);
+      if (!flags->match.empty() && !flags->isolated)
+        return Error{"--match needs --isolated or --energy", {}, exit_code::USAGE};
       return flags->isolated ? replay_isolated(*flags) : replay_all(*flags);
     };
   });

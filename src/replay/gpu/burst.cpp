@@ -71,4 +71,11 @@ Result<std::uint64_t> Burst::ns() {
   return ns_between(*driver_, begin_, end_);
 }
 
+Result<> Burst::start(std::uint32_t times) {
+  for (std::uint32_t i = 0; i < times; i++) TRY(run());
+  return driver_->record_event(end_, stream_);
+}
+
+Result<> Burst::wait() { return driver_->synchronize_event(end_); }
+
 }  // namespace cudabpf::replay

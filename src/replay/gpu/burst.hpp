@@ -26,6 +26,10 @@ class Burst {
   // between one and the next, the GPU's own delay.
   Result<std::uint64_t> ns();
 
+  // All of it that many times, without waiting for the end; and that.
+  Result<> start(std::uint32_t times);
+  Result<> wait();
+
  private:
   Burst(const Driver& driver, Handle stream, std::uint32_t times, Work work)
       : driver_(&driver), stream_(stream), times_(times), work_(std::move(work)) {}

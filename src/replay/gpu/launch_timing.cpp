@@ -1,6 +1,7 @@
 #include "replay/gpu/launch_timing.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace cudabpf::replay {
 
@@ -38,34 +39,75 @@ Result<> LaunchTiming::time_warm(const Burst::Work& work, std::uint32_t samples,
   return ok();
 }
 
-Result<> LaunchTiming::time_cold(const Burst::Work& work, std::uint32_t samples,
-                                 IsolatedTime& times) {
-  std::uint32_t count = std::min(times.launches, MOST_COLD);
-  auto flush = [this](Handle stream) {
-    return driver_->fill_8_async.status_of(flushed_, 0, flushed_size_, stream);
-  };
+Result<> LaunchTiming::time_after(const Burst::Work& before, const Burst::Work& work,
+                                  std::uint32_t count, std::uint32_t samples,
+                                  std::vector<std::uint64_t>& ns) {
   auto both = [&](Handle stream) {
-    Status status = flush(stream);
+    Status status = before(stream);
     return status.succeeded() ? work(stream) : status;
   };
-  Burst flushes = TRY(Burst::make(*driver_, stream_, count, flush));
+  Burst alone = TRY(Burst::make(*driver_, stream_, count, before));
   Burst all = TRY(Burst::make(*driver_, stream_, count, both));
-  TRY(flushes.warm_up());
+  TRY(alone.warm_up());
   TRY(all.warm_up());
   for (std::uint32_t i = 0; i < samples; i++) {  // in turn, since clocks change
-    std::uint64_t with = TRY(all.ns()), without = TRY(flushes.ns());
-    times.cold_ns.push_back((with - std::min(with, without)) / count);
+    std::uint64_t with = TRY(all.ns()), without = TRY(alone.ns());
+    ns.push_back((with - std::min(with, without)) / count);
   }
   return ok();
 }
 
-Result<IsolatedTime> LaunchTiming::time(std::size_t step, std::uint32_t samples) {
+std::vector<std::size_t> LaunchTiming::launches_before(std::size_t step) const {
+  constexpr std::size_t MOST = 8;  // what these left in the cache is most of what a launch reads
+  const std::vector<Step>& steps = player_->tape().steps();
+  std::vector<std::size_t> before;
+  for (std::size_t i = step; i-- > 0 && before.size() < MOST;)
+    if (steps[i].launch && steps[i].stream() == steps[step].stream() &&
+        !player_->skipped_steps().contains(i))
+      before.insert(before.begin(), i);
+  return before;
+}
+
+// The GPU has more work while the host waits and reads the counter, which takes milliseconds.
+Result<std::optional<Energy>> LaunchTiming::energy(std::size_t step, const IsolatedTime& times,
+                                                   std::uint32_t window_ms, PowerMeter& meter,
+                                                   Progress& progress) {
+  constexpr std::uint64_t ROUND_NS = 10'000'000;
   Burst::Work work = [this, step](Handle stream) { return player_->launch_on(step, stream); };
+  std::uint64_t one = times.warm_ns.empty() ? BURST_NS : times.warm_ns.back() * times.launches;
+  auto bursts = static_cast<std::uint32_t>(
+      std::max<std::uint64_t>(ROUND_NS / std::max<std::uint64_t>(one, 1), 1));
+  Burst now = TRY(Burst::make(*driver_, stream_, times.launches, work));
+  Burst next = TRY(Burst::make(*driver_, stream_, times.launches, work));
+  Burst* turns[] = {&now, &next};
+  auto round = [&]() -> Result<> {
+    TRY(turns[0]->start(bursts));
+    std::swap(turns[0], turns[1]);
+    return turns[0]->wait();
+  };
+  auto energy = TRY(meter.measure(round, window_ms, progress));
+  TRY(turns[1]->wait());
+  if (energy) energy->rounds *= std::uint64_t{bursts} * times.launches;
+  return energy;
+}
+
+Result<IsolatedTime> LaunchTiming::time(std::size_t step, std::uint32_t samples, bool alone) {
+  Burst::Work work = [this, step](Handle stream) { return player_->launch_on(step, stream); };
+  Burst::Work flush = [this](Handle stream) {
+    return driver_->fill_8_async.status_of(flushed_, 0, flushed_size_, stream);
+  };
+  Burst::Work lead = [&, before = launches_before(step)](Handle stream) {
+    Status status = flush(stream);
+    for (std::size_t one : before)
+      if (status.succeeded()) status = player_->launch_on(one, stream);
+    return status;
+  };
   IsolatedTime times;
   times.launches = TRY(repetitions(work));
   TRY(time_warm(work, samples, times));
-  TRY(time_cold(work, samples, times));
-  TRY(driver_->synchronize());
+  std::uint32_t count = std::min(times.launches, MOST_COLD);
+  TRY(time_after(flush, work, count, samples, times.cold_ns));
+  if (!alone) TRY(time_after(lead, work, count, samples, times.in_turn_ns));
   return times;
 }
 

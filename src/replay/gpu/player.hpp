@@ -51,6 +51,7 @@ class Player {
   // or does both.
   Result<> play(const Way& way);
 
+  const Tape& tape() const { return *tape_; }
   // The work of one launch, on another stream than its own.
   Status launch_on(std::size_t step, Handle stream);
   // Why the step is not run; empty: it is.

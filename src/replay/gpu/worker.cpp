@@ -4,13 +4,18 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
+#include <chrono>
 #include <csignal>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <thread>
 
 #include "replay/gpu/bench.hpp"
 #include "replay/gpu/end_state.hpp"
 #include "replay/gpu/launch_timing.hpp"
+#include "replay/gpu/power_meter.hpp"
 #include "replay/gpu/saved_state.hpp"
 #include "replay/gpu/tape_timing.hpp"
 
@@ -48,7 +53,9 @@ class Worker {
     if (!bench_) return Error{"nothing is prepared"};
     if (request.task == Task::isolate) return isolate(request, answer);
     if (request.task == Task::finish) return finish(answer);
+    if (request.task == Task::rest) return rest(request.window_ms, answer);
     at_.reset();
+    if (request.task == Task::repeat) return repeat(request.window_ms, answer);
     if (request.task == Task::time) return time(request.runs, answer);
     return request.task == Task::check ? check(answer) : walk(answer);
   }
@@ -129,7 +136,13 @@ class Worker {
     if (!request.runs || bench_->player().skipped_steps().contains(step)) return ok();
     if (saved_) TRY(saved_->bring_back());
     progress_->at(step);
-    answer.isolated = TRY(alone_->time(step, request.runs));
+    answer.isolated = TRY(alone_->time(step, request.runs, request.alone));
+    if (meter()) answer.isolated->clocks = meter()->clocks();
+    if (request.window_ms && can_measure(answer)) {
+      answer.energy =
+          TRY(alone_->energy(step, *answer.isolated, request.window_ms, *meter_, *progress_));
+      if (!answer.energy) answer.no_energy = meter_->fault();
+    }
     progress_->at_no_step();
     at_.reset();
     if (saved_) {
@@ -137,6 +150,47 @@ class Worker {
       at_ = step;
     }
     return play_up_to(step + 1);
+  }
+
+  // Null: the GPU has none that can be read. Opened late: it maps libraries where memory may have
+  // to lie.
+  PowerMeter* meter() {
+    if (!meter_ && no_meter_.empty()) {
+      auto opened = PowerMeter::open(*driver_, bench_->device());
+      if (opened)
+        meter_ = std::move(*opened);
+      else
+        no_meter_ = opened.error().message;
+    }
+    return meter_.get();
+  }
+  bool can_measure(Answer& answer) {
+    if (!meter()) answer.no_energy = no_meter_;
+    return meter_ != nullptr;
+  }
+
+  Result<> rest(std::uint32_t window_ms, Answer& answer) {
+    constexpr std::chrono::milliseconds NAP(5);
+    if (!can_measure(answer)) return ok();
+    auto nap = [NAP]() -> Result<> {
+      std::this_thread::sleep_for(NAP);
+      return ok();
+    };
+    return measure(nap, window_ms, answer);
+  }
+
+  // What a run leaves is what the next one begins with, as in the program.
+  Result<> repeat(std::uint32_t window_ms, Answer& answer) {
+    if (!can_measure(answer)) return ok();
+    TRY(bench_->load(0));
+    auto run = [this] { return bench_->player().play({}); };
+    return measure(run, window_ms, answer);
+  }
+
+  Result<> measure(const std::function<Result<>()>& work, std::uint32_t window_ms, Answer& answer) {
+    answer.energy = TRY(meter_->measure(work, window_ms, *progress_));
+    if (!answer.energy) answer.no_energy = meter_->fault();
+    return ok();
   }
 
   Result<> finish(Answer& answer) {
@@ -155,6 +209,8 @@ class Worker {
   std::vector<DistinctLaunch> distinct_;
   std::optional<LaunchTiming> alone_;
   std::optional<SavedState> saved_;  // nothing: there is no room for it
+  std::unique_ptr<PowerMeter> meter_;
+  std::string no_meter_;  // why there is none
 };
 
 }  // namespace

@@ -149,6 +149,17 @@ Result<ActualTimes> read_actual_times(const std::vector<std::string>& paths, con
   return actual.times(trace->facts());
 }
 
+bool is_of_capture(const TraceHeader& header, std::uint32_t device, const Manifest& manifest) {
+  const bundle::Device& captured = manifest.devices.front();
+  std::string uuid = digits_of(captured.uuid);
+  if (!header.sampling) return false;
+  for (const auto& gpu : header.sampling->gpus)
+    if (gpu.device == device)
+      return uuid.empty() || gpu.uuid.empty() ? gpu.name == captured.name
+                                              : digits_of(gpu.uuid) == uuid;
+  return false;
+}
+
 std::string why_other_gpu(const TraceHeader& header, const Manifest& manifest) {
   const bundle::Device& captured = manifest.devices.front();
   // A part of a GPU has a name and an identity of its own, which no header has.

@@ -64,6 +64,9 @@ class ActualTimesReader : public analyze::Analysis {
 Result<ActualTimes> read_actual_times(const std::vector<std::string>& paths, const Tape& tape,
                                       const Manifest& manifest);
 
+// Whether that GPU, which the trace has samples of, is the capture's.
+bool is_of_capture(const TraceHeader& header, std::uint32_t device, const Manifest& manifest);
+
 // Why times of the trace's GPUs say nothing about the capture's; empty: they do.
 std::string why_other_gpu(const TraceHeader& header, const Manifest& manifest);
 

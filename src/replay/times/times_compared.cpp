@@ -15,7 +15,7 @@ namespace cudabpf::replay {
 namespace {
 
 constexpr std::string_view BY_TRACE = "the trace's own time";
-constexpr std::string_view BY_KERNEL = "each by itself, warm";
+constexpr std::string_view BY_KERNEL = "each by itself, after those before it";
 
 // What a kernel's launches took in the trace, and which of them ran beside other operations.
 struct Measured {
@@ -123,13 +123,16 @@ void Comparing::add_launch(std::uint32_t launch, const std::optional<IsolatedTim
     one.median_us = median_us(measured.ns);
   }
   if (one.measured < one.count) result_.without_time += one.count - one.measured;
-  double predicted = one.total_us, cold = one.total_us;
+  double predicted = one.total_us, warm = one.total_us, cold = one.total_us;
   if (isolated && !isolated->warm_ns.empty() && !isolated->cold_ns.empty()) {
     one.warm_us = median_us(isolated->warm_ns);
     one.cold_us = median_us(isolated->cold_ns);
+    one.in_turn_us = isolated->in_turn_ns.empty() ? *one.warm_us : median_us(isolated->in_turn_ns);
     one.has_delay = isolated->launches > 1;
-    predicted = *one.warm_us * static_cast<double>(one.count);
-    cold = *one.cold_us * static_cast<double>(one.count);
+    auto count = static_cast<double>(one.count);
+    predicted = *one.in_turn_us * count;
+    warm = *one.warm_us * count;
+    cold = *one.cold_us * count;
     if (one.measured) one.place = place_of(one.median_us, *one.warm_us, *one.cold_us);
     judge(one, measured);
     result_.judged += one.measured;
@@ -140,6 +143,7 @@ void Comparing::add_launch(std::uint32_t launch, const std::optional<IsolatedTim
     result_.not_timed_us += one.total_us;
   }
   result_.predicted_us += predicted;
+  result_.predicted_warm_us += warm;
   result_.predicted_cold_us += cold;
   add_to_tier(one, predicted);
   result_.launches.push_back(one);
@@ -167,7 +171,8 @@ TimesCompared Comparing::compare(const ActualTimes& actual, const std::optional<
                                  const std::vector<IsolatedLaunch>& isolated) {
   result_.wall_us = us(actual.wall);
   add_actual(actual.operations);
-  result_.predicted_us = result_.predicted_cold_us = result_.copies_us + result_.not_timed_us;
+  result_.predicted_us = result_.copies_us + result_.not_timed_us;
+  result_.predicted_warm_us = result_.predicted_cold_us = result_.predicted_us;
   std::vector<std::optional<IsolatedTime>> times(distinct_.size());
   for (const IsolatedLaunch& one : isolated)
     if (one.launch < times.size()) times[one.launch] = one.time;

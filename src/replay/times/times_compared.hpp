@@ -29,8 +29,9 @@ struct ComparedLaunch {
   std::uint64_t count = 0;   // on the tape
   // In the trace; of these, between warm and cold; and beside other operations.
   std::uint64_t measured = 0, within = 0, beside_others = 0;
-  double total_us = 0, mean_us = 0, median_us = 0;   // in the trace
-  std::optional<double> warm_us = {}, cold_us = {};  // none: it was not timed by itself
+  double total_us = 0, mean_us = 0, median_us = 0;  // in the trace
+  // By itself: see LaunchTiming. None: it was not timed.
+  std::optional<double> warm_us = {}, cold_us = {}, in_turn_us = {};
   bool has_delay = false;  // warm is a mean of several, with the GPU's delay between them
   Place place = Place::not_measured;
 
@@ -52,8 +53,9 @@ struct TimesCompared {
   std::uint64_t operations = 0;
   std::optional<double> full_us;  // none: the tape was not timed
   std::uint32_t full_runs = 0;
-  double predicted_us = 0, predicted_cold_us = 0;
-  // What of both is the trace's own time, and of how many operations.
+  double predicted_us = 0;  // each launch in its turn
+  double predicted_warm_us = 0, predicted_cold_us = 0;
+  // What of these is the trace's own time, and of how many operations.
   double copies_us = 0, not_timed_us = 0;
   std::uint64_t copies = 0, not_timed = 0;
   std::uint64_t without_time = 0;  // launches that the trace has no time of

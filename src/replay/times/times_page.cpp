@@ -47,6 +47,7 @@ Json launches_json(const TimesCompared& times, const Manifest& manifest, const T
     json["actual_median_us"] = one.measured ? Json(rounded(one.median_us)) : Json(nullptr);
     json["warm_us"] = or_null(one.warm_us);
     json["cold_us"] = or_null(one.cold_us);
+    json["in_turn_us"] = or_null(one.in_turn_us);
     json["warm_has_launch_gap"] = one.has_delay;
     json["place"] = name_of(one.place);
     json["launches_within"] = one.within;
@@ -75,11 +76,12 @@ void add_whole(Page& page, const TimesCompared& times) {
                                         error_text(*times.full_us, times.busy_us)));
   else
     page.term("whole tape", "not timed");
-  page.term(
-      "from kernels",
-      fmt::format("{:.1f} us with a warm L2 cache: {}; {:.1f} us with a cold one: {}",
-                  times.predicted_us, error_text(times.predicted_us, times.busy_us),
-                  times.predicted_cold_us, error_text(times.predicted_cold_us, times.busy_us)));
+  page.term("from kernels",
+            fmt::format(
+                "{:.1f} us: {}; with a warm L2 cache {:.1f} us: {}; with a cold one {:.1f} us: {}",
+                times.predicted_us, error_text(times.predicted_us, times.busy_us),
+                times.predicted_warm_us, error_text(times.predicted_warm_us, times.busy_us),
+                times.predicted_cold_us, error_text(times.predicted_cold_us, times.busy_us)));
 }
 
 void add_tiers(Page& page, const TimesCompared& times) {
@@ -105,6 +107,7 @@ void add_launches(Page& page, const TimesCompared& times, const Manifest& manife
   auto number = [](std::optional<double> us) { return us ? fmt::format("{:.2f}", *us) : ""; };
   Table table("Launches, in us", {{"count"},
                                   {"actual"},
+                                  {"in turn"},
                                   {"warm"},
                                   {"cold"},
                                   {"actual is", 0, true},
@@ -114,8 +117,8 @@ void add_launches(Page& page, const TimesCompared& times, const Manifest& manife
     const DistinctLaunch& of = distinct[one.launch];
     table.row(short_name(demangle(manifest.kernels[of.kernel].name)),
               {with_commas(one.count), one.measured ? number(one.median_us) : "",
-               number(one.warm_us), number(one.cold_us), std::string(name_of(one.place)),
-               dim_text(of.grid), dim_text(of.block)});
+               number(one.in_turn_us), number(one.warm_us), number(one.cold_us),
+               std::string(name_of(one.place)), dim_text(of.grid), dim_text(of.block)});
   }
   table.add_to(page);
   page.blank();
@@ -141,7 +144,9 @@ Json times_json(const TimesCompared& times, const Manifest& manifest, const Tape
       {"full_model_error_percent", nullptr},
       {"predicted_from_kernels_us", rounded(times.predicted_us)},
       {"error_percent", rounded(error_percent(times.predicted_us, times.busy_us))},
-      {"prediction", "warm"},
+      {"prediction", "in_turn"},
+      {"predicted_warm_us", rounded(times.predicted_warm_us)},
+      {"warm_error_percent", rounded(error_percent(times.predicted_warm_us, times.busy_us))},
       {"predicted_cold_us", rounded(times.predicted_cold_us)},
       {"cold_error_percent", rounded(error_percent(times.predicted_cold_us, times.busy_us))},
       {"from_trace_us", rounded(times.copies_us + times.not_timed_us)},

@@ -31,7 +31,7 @@ ActualOperation ran(std::uint32_t launch, std::uint64_t begin_us, std::uint64_t 
 
 IsolatedLaunch alone(std::uint32_t launch, std::uint64_t warm_us, std::uint64_t cold_us,
                      std::uint32_t launches = 1) {
-  return {launch, IsolatedTime{{warm_us * US}, {cold_us * US}, launches}};
+  return {launch, IsolatedTime{{warm_us * US}, {cold_us * US}, {warm_us * US}, launches}};
 }
 
 bool says(const TimesCompared& times, std::string_view text) {
@@ -75,6 +75,14 @@ TEST_CASE("A program's time is compared with that of its tape and its kernels") 
   CHECK_FALSE(says(times, "delay"));
 }
 
+TEST_CASE("A prediction has the launches' times after those that came before them") {
+  IsolatedLaunch twice{0, IsolatedTime{{10 * US}, {14 * US}, {11 * US, 13 * US, 12 * US}, 1}};
+  auto times = Sample().compare(ONE_BY_ONE, {twice, alone(1, 22, 30)});
+  CHECK(times.predicted_us == 5 + 2 * 12 + 22);
+  CHECK(times.predicted_warm_us == 5 + 2 * 10 + 22);
+  CHECK(*times.launches[0].in_turn_us == 12);
+}
+
 TEST_CASE("Tiers are copies and fills, GEMM libraries, and everything else") {
   auto times = Sample().compare(ONE_BY_ONE, {alone(0, 10, 14), alone(1, 22, 30)});
   REQUIRE(times.tiers.size() == 3);
@@ -113,7 +121,7 @@ TEST_CASE("Whether a launch took as long as from warm to cold is said launch by 
 
 TEST_CASE("Times lie within warm and cold, give or take 5 % or half a microsecond") {
   auto place = [](std::uint64_t begin, std::uint64_t end, std::uint64_t warm, std::uint64_t cold) {
-    IsolatedLaunch timed{0, IsolatedTime{{warm}, {cold}, 1}};
+    IsolatedLaunch timed{0, IsolatedTime{{warm}, {cold}, {cold}, 1}};
     return Sample().compare({{GpuOp::kernel, begin, end, 0}}, {timed}).launches[0].place;
   };
   CHECK(place(0, 1500, 2000, 3000) == Place::within);

@@ -1,0 +1,85 @@
+#include "replay/energy/predicted_energy.hpp"
+
+#include <algorithm>
+
+#include "replay/times/times_compared.hpp"
+
+namespace cudabpf::replay {
+
+namespace {
+
+constexpr double STEP_S = 0.1;  // of the counter, at most: it steps ten times a second
+
+double seconds_of(const Energy& energy) { return static_cast<double>(energy.window_ns) / 1e9; }
+double joules_of(const Energy& energy) { return static_cast<double>(energy.millijoules) / 1e3; }
+double watts_of(const Energy& energy) { return joules_of(energy) / seconds_of(energy); }
+bool is_known(const std::optional<Energy>& energy) { return energy && energy->window_ns; }
+
+LaunchEnergy energy_of(const Energy& measured, const std::optional<double>& idle_w) {
+  LaunchEnergy launch;
+  auto launches = static_cast<double>(measured.rounds);
+  launch.launches = measured.rounds;
+  launch.window_s = seconds_of(measured);
+  launch.watts = watts_of(measured);
+  launch.joules = joules_of(measured) / launches;
+  launch.error_j = launch.watts * STEP_S / launches;
+  if (idle_w) launch.above_idle_j = (launch.watts - *idle_w) * launch.window_s / launches;
+  return launch;
+}
+
+void predict(const PredictedEnergy& energy, MeasuredIteration& iteration) {
+  if (!energy.idle_w) return;
+  iteration.predicted_j = *energy.idle_w * iteration.seconds + energy.above_idle_j;
+  iteration.error_percent = error_percent(*iteration.predicted_j, iteration.joules);
+}
+
+}  // namespace
+
+PredictedEnergy predict_energy(const IsolatedReplay& replay, const Tape& tape,
+                               const Manifest& manifest) {
+  PredictedEnergy energy;
+  auto distinct = distinct_launches(tape, manifest);
+  for (const DistinctLaunch& launch : distinct) energy.not_measured += launch.count;
+  for (const Step& step : tape.steps()) energy.copies += step.copy || step.set;
+  if (is_known(replay.idle)) {
+    energy.idle_w = watts_of(*replay.idle);
+    energy.idle_window_s = seconds_of(*replay.idle);
+  }
+  for (const IsolatedLaunch& one : replay.launches) {
+    if (!is_known(one.energy) || !one.energy->rounds) continue;
+    LaunchEnergy launch = energy_of(*one.energy, energy.idle_w);
+    launch.launch = one.launch;
+    launch.count = distinct[one.launch].count;
+    energy.above_idle_j +=
+        std::max(launch.above_idle_j.value_or(0), 0.0) * static_cast<double>(launch.count);
+    energy.measured += launch.count;
+    energy.not_measured -= launch.count;
+    energy.launches.push_back(launch);
+  }
+  std::stable_sort(energy.launches.begin(), energy.launches.end(),
+                   [](const LaunchEnergy& a, const LaunchEnergy& b) {
+                     return a.joules * static_cast<double>(a.count) >
+                            b.joules * static_cast<double>(b.count);
+                   });
+  if (is_known(replay.repeated) && replay.repeated->rounds) {
+    const Energy& measured = *replay.repeated;
+    MeasuredIteration whole;
+    whole.iterations = static_cast<double>(measured.rounds);
+    whole.window_s = seconds_of(measured);
+    whole.joules = joules_of(measured) / whole.iterations;
+    whole.error_j = watts_of(measured) * STEP_S / whole.iterations;
+    whole.seconds = whole.window_s / whole.iterations;
+    predict(energy, whole);
+    energy.tape = whole;
+  }
+  energy.no_energy = replay.no_energy.value_or("");
+  return energy;
+}
+
+void add_program(PredictedEnergy& energy, const ProgramEnergy& program) {
+  energy.program = program.each;
+  if (energy.program) predict(energy, *energy.program);
+  energy.no_program = program.why_not;
+}
+
+}  // namespace cudabpf::replay
