@@ -8,8 +8,6 @@ namespace cudabpf::replay {
 namespace {
 
 constexpr unsigned BESIDE = 1;  // a stream that is not ordered with the legacy default stream
-constexpr int L2_SIZE = 38;     // a CUdevice_attribute
-constexpr std::size_t LEAST_FLUSH = 1 << 20;
 constexpr std::uint64_t BURST_NS = 2'000'000;  // long enough for events
 constexpr std::uint32_t MOST_WARM = 100, MOST_COLD = 20, LEAST = 2;
 
@@ -17,10 +15,7 @@ constexpr std::uint32_t MOST_WARM = 100, MOST_COLD = 20, LEAST = 2;
 
 Result<> LaunchTiming::prepare(int device) {
   TRY(driver_->create_stream(&stream_, BESIDE, 0));
-  int size = 0;
-  TRY(driver_->device_attribute(&size, L2_SIZE, device));
-  flushed_size_ = std::max(LEAST_FLUSH, 2 * static_cast<std::size_t>(std::max(size, 0)));
-  return driver_->allocate(&flushed_, flushed_size_);
+  return flush_.prepare(device);
 }
 
 Result<std::uint32_t> LaunchTiming::repetitions(const Burst::Work& work) {
@@ -41,7 +36,7 @@ Result<> LaunchTiming::time_warm(const Burst::Work& work, std::uint32_t samples,
 
 Result<> LaunchTiming::time_after(const Burst::Work& before, const Burst::Work& work,
                                   std::uint32_t count, std::uint32_t samples,
-                                  std::vector<std::uint64_t>& ns) {
+                                  std::vector<std::uint64_t>& ns, const BringBack& bring_back) {
   auto both = [&](Handle stream) {
     Status status = before(stream);
     return status.succeeded() ? work(stream) : status;
@@ -51,7 +46,10 @@ Result<> LaunchTiming::time_after(const Burst::Work& before, const Burst::Work& 
   TRY(alone.warm_up());
   TRY(all.warm_up());
   for (std::uint32_t i = 0; i < samples; i++) {  // in turn, since clocks change
-    std::uint64_t with = TRY(all.ns()), without = TRY(alone.ns());
+    if (bring_back) TRY(bring_back());
+    std::uint64_t with = TRY(all.ns());
+    if (bring_back) TRY(bring_back());
+    std::uint64_t without = TRY(alone.ns());
     ns.push_back((with - std::min(with, without)) / count);
   }
   return ok();
@@ -91,11 +89,10 @@ Result<std::optional<Energy>> LaunchTiming::energy(std::size_t step, const Isola
   return energy;
 }
 
-Result<IsolatedTime> LaunchTiming::time(std::size_t step, std::uint32_t samples, bool alone) {
+Result<IsolatedTime> LaunchTiming::time(std::size_t step, std::uint32_t samples,
+                                        const BringBack& bring_back) {
   Burst::Work work = [this, step](Handle stream) { return player_->launch_on(step, stream); };
-  Burst::Work flush = [this](Handle stream) {
-    return driver_->fill_8_async.status_of(flushed_, 0, flushed_size_, stream);
-  };
+  Burst::Work flush = [this](Handle stream) { return flush_.run(stream); };
   Burst::Work lead = [&, before = launches_before(step)](Handle stream) {
     Status status = flush(stream);
     for (std::size_t one : before)
@@ -106,8 +103,8 @@ Result<IsolatedTime> LaunchTiming::time(std::size_t step, std::uint32_t samples,
   times.launches = TRY(repetitions(work));
   TRY(time_warm(work, samples, times));
   std::uint32_t count = std::min(times.launches, MOST_COLD);
-  TRY(time_after(flush, work, count, samples, times.cold_ns));
-  if (!alone) TRY(time_after(lead, work, count, samples, times.in_turn_ns));
+  TRY(time_after(flush, work, count, samples, times.cold_ns, {}));
+  if (bring_back) TRY(time_after(lead, work, count, samples, times.in_turn_ns, bring_back));
   return times;
 }
 

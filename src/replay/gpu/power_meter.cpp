@@ -1,5 +1,6 @@
 #include "replay/gpu/power_meter.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -11,7 +12,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds WARM_UP{500};  // power follows work within a fraction of a second
+constexpr milliseconds LONGEST_WARM_UP{500};  // power follows work within a fraction of a second
 constexpr milliseconds LONGEST_STEP{2000};
 
 struct PciAddress {
@@ -103,7 +104,8 @@ Result<std::optional<Energy>> PowerMeter::measure(const std::function<Result<>()
     energy.rounds++;
     return work();
   };
-  for (auto begin = Clock::now(); Clock::now() - begin < WARM_UP;) TRY(counted());
+  milliseconds warm_up = std::min(LONGEST_WARM_UP, milliseconds(window_ms));
+  for (auto begin = Clock::now(); Clock::now() - begin < warm_up;) TRY(counted());
   auto before = TRY(next_step(counted));
   auto begin = Clock::now();
   energy.rounds = 0;

@@ -136,7 +136,9 @@ class Worker {
     if (!request.runs || bench_->player().skipped_steps().contains(step)) return ok();
     if (saved_) TRY(saved_->bring_back());
     progress_->at(step);
-    answer.isolated = TRY(alone_->time(step, request.runs, request.alone));
+    LaunchTiming::BringBack bring_back;
+    if (saved_ && !request.alone) bring_back = [this] { return saved_->bring_back(); };
+    answer.isolated = TRY(alone_->time(step, request.runs, bring_back));
     if (meter()) answer.isolated->clocks = meter()->clocks();
     if (request.window_ms && can_measure(answer)) {
       answer.energy =

@@ -12,7 +12,7 @@ namespace fake {
 namespace {
 
 constexpr uint32_t kFatBinary = 0xba55ed50, kWrapper = 0x466243b1;
-constexpr std::string_view kComment = "//fake ";
+constexpr std::string_view kComment = "//fake ", kEntry = ".entry ";
 
 template <typename T>
 T at(const void* base, uint64_t offset) {
@@ -55,6 +55,11 @@ std::optional<ImageContent> in_ptx(const char* text) {
   ImageContent content;
   bool any = false;
   for (std::string line; std::getline(lines, line);) {
+    if (const size_t entry = line.find(kEntry); entry != line.npos) {
+      any = true;
+      const size_t name = entry + kEntry.size();
+      content.kernels.push_back(line.substr(name, line.find('(', name) - name));
+    }
     if (!line.starts_with(kComment)) continue;
     any = true;
     read_line(content, line.substr(kComment.size()));
