@@ -26,6 +26,7 @@ constexpr int FREE_FD = 10;  // above those that the process finds its parent by
                              nullptr};
   ::dup2(socket, SOCKET_FD);
   ::dup2(progress, PROGRESS_FD);
+  ::dup2(STDERR_FILENO, STDOUT_FILENO);  // kernels may print, and the answer is not theirs
   ::execv("/proc/self/exe", arguments);
   ::_exit(exit_code::CANNOT_EXECUTE);
 }

@@ -10,6 +10,15 @@ from replaying import A, B, COUNT, DIFFERENT, EQUAL, FAILED, SIZE, Replaying
 
 
 class ReplayTrouble(Replaying):
+    def test_kernel_that_prints(self):
+        """The answer is alone on standard output."""
+        capture = self.simple()
+        capture.launch(capture.load(["print"])["print"])
+        capture.write(self.folder)
+        done = self.start("--json", "--runs", "1")
+        self.assertEqual((done.returncode, json.loads(done.stdout)["verdict"]), (EQUAL, "equal"))
+        self.assertIn("from a kernel", done.stderr)
+
     def test_fault(self):
         """The kernel that faults is named, though the driver reports it in a later call; the rest is run."""
         capture = self.simple()

@@ -1,5 +1,6 @@
 #include "kernels.hpp"
 
+#include <stdio.h>
 #include <time.h>
 
 #include <algorithm>
@@ -112,6 +113,14 @@ Status advance(const KernelRun& run) {
   return kSuccess;
 }
 
+// As printf does in a kernel.
+Status print(const KernelRun& run) {
+  static_cast<void>(run);
+  puts("from a kernel");
+  fflush(stdout);
+  return kSuccess;
+}
+
 Status fault(const KernelRun&) { return kIllegalAddress; }
 
 Status hang(const KernelRun&) {
@@ -130,6 +139,7 @@ const Kernel kKernels[] = {
     {"count_runs", {{0, 8}}, count_runs, "runs"},
     {"not_deterministic", {{0, 8}, {8, 4}}, not_deterministic},
     {"advance", {{0, 8}, {8, 8}}, advance},
+    {"print", {}, print},
     {"fault", {}, fault},
     {"hang", {}, hang},
 };
