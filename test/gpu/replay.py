@@ -1,4 +1,5 @@
 """Programs' iterations, captured and run again: what the replay leaves must be what the program left, byte by byte."""
+import collections
 import json
 import os
 import subprocess
@@ -39,14 +40,10 @@ class Replays:
     def program(self, name, command):
         env = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
         folder = f"{self.machine.folder}/capture-{name}"
-        plain, again = (subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, env=env) for _ in range(2))
-        done = subprocess.run([self.machine.cudabpf, "run", "-q", "--capture", folder, "-o", self.machine.path, "--", *command],
+        plain = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, env=env)
+        done = subprocess.run([self.machine.cudabpf, "run", "-q", "--gpu", "--capture", folder, "-o", self.machine.path, "--", *command],
                               check=False, stdout=subprocess.PIPE, text=True, env=env)
-        if results(plain.stdout) != results(again.stdout):
-            self.skipped(f"replay, {name}: the program does the same", f"without cudabpf it does not, either: {results(again.stdout)}")
-        else:
-            self.check(f"replay, {name}: the program does the same", done.returncode == plain.returncode == 0 and
-                       results(done.stdout) == results(plain.stdout), (results(plain.stdout), results(done.stdout)))
+        self.check_results(name, command, env, plain, done)
         if not os.path.exists(f"{folder}/manifest.json"):
             self.check(f"replay, {name}: an iteration was captured", False, os.listdir(folder))
             return
@@ -59,11 +56,38 @@ class Replays:
                    status == 0 and bytes_of[0].get("equal") and not any(one.get("different", 1) for one in bytes_of), (status, full))
         self.check(f"replay, {name}: all of it ran", not full.get("not_run") and not full.get("failed"),
                    (full.get("not_run"), full.get("failed")))
-        time = full.get("timing", {}).get("full_model_inference_us")
-        print(f"        {name}: the tape takes {time} us")
-        status, isolated = answer(self.machine.cudabpf, folder, "--isolated")
-        launches = isolated.get("launches", [])
-        self.check(f"replay, {name}: {len(launches)} distinct launches by themselves", status == 0 and launches, (status, isolated))
+        self.check_times(name, folder)
+
+    def check_results(self, name, command, env, plain, done):
+        same = done.returncode == plain.returncode == 0 and results(done.stdout) == results(plain.stdout)
+        again = plain if same else subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, env=env)
+        if results(plain.stdout) != results(again.stdout):
+            self.skipped(f"replay, {name}: the program does the same", f"without cudabpf it does not, either: {results(again.stdout)}")
+        else:
+            self.check(f"replay, {name}: the program does the same", same, (results(plain.stdout), results(done.stdout)))
+
+    def check_times(self, name, folder):
+        """What the kernels predict; and the tape's own time on the GPU, for which its replay is traced."""
+        status, times = answer(self.machine.cudabpf, folder, "--compare", self.machine.path)
+        launches = times.get("launches", [])
+        self.check(f"replay, {name}: {len(launches)} distinct launches by themselves", status == 0 and launches and
+                   all(one["in_turn_us"] for one in launches), (status, times))
+        actual, measured = (sum(one[what] for one in launches) for what in ("actual_total_us", "measured"))
+        print(f"        {name}: the GPU was busy for {times['actual']['gpu_busy_us']} us; predicted from its kernels "
+              f"{times['error_percent']:+.1f} %, warm {times['warm_error_percent']:+.1f} %, cold {times['cold_error_percent']:+.1f} %; "
+              f"{times['share_within_percent']:.1f} % of {times['launches_judged']} launches from warm to cold")
+        if times["actual"]["gpu_busy_us"] > 500:  # of a few short kernels, the clock's steps are percents
+            self.check(f"replay, {name}: its time is predicted within 5 %", abs(times["error_percent"]) <= 5, times["error_percent"])
+        again = f"{self.machine.folder}/replayed.jsonl"
+        subprocess.run([self.machine.cudabpf, "run", "-q", "--gpu", "-o", again, "--", self.machine.cudabpf, "replay", folder, "--runs", "5"],
+                       check=False, stdout=subprocess.DEVNULL)
+        kernels = kernel_times(again)
+        passes = len(kernels) / measured if measured else 0
+        error = (sum(kernels) / passes / actual - 1) * 100 if passes and actual else None
+        print(f"        {name}: kernels of the tape take {actual} us in the program, replayed {error} % more, {passes} passes")
+        if actual > 500:
+            self.check(f"replay, {name}: the tape's kernels take as long as the program's, within 2 %",
+                       passes == int(passes) and abs(error) <= 2, (passes, error))
 
     def check_size(self, name, folder):
         with open(f"{folder}/manifest.json", encoding="utf-8") as file:
@@ -77,6 +101,17 @@ class Replays:
             kernel for kernel in manifest["kernels"] if "refused" in kernel], manifest["refused"])
         self.check(f"replay, {name}: the folder is no larger than 1.2 times live memory and code", written <= 1.2 * (live + code),
                    (written, live, code))
+
+
+def kernel_times(trace):
+    """In us, of the process that has most of them."""
+    times = collections.defaultdict(list)
+    with open(trace, encoding="utf-8") as lines:
+        for line in lines:
+            if '"type":"gpu"' in line and '"op":"kernel"' in line:
+                operation = json.loads(line)
+                times[operation["pid"]].append(operation["duration_us"])
+    return max(times.values(), key=len, default=[])
 
 
 def results(printed):
