@@ -29,10 +29,12 @@ enum class Task : std::uint8_t {
   isolate,   // runs the tape up to a launch, which is then run and timed by itself
   finish,    // runs the rest of the tape, and compares what comes out
   rest,      // does nothing for a while, and measures energy
+  nothing,   // launches a kernel that does nothing, over and over, and measures energy
   repeat,    // runs the tape over and over, and measures energy
 };
-inline constexpr std::array<std::string_view, 9> TASKS = {
-    "describe", "prepare", "check", "walk", "time", "isolate", "finish", "rest", "repeat"};
+inline constexpr std::array<std::string_view, 10> TASKS = {"describe", "prepare", "check",  "walk",
+                                                           "time",     "isolate", "finish", "rest",
+                                                           "nothing",  "repeat"};
 constexpr const auto& names_of(Task) { return TASKS; }
 
 struct Request {

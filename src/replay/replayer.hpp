@@ -48,8 +48,9 @@ struct IsolatedLaunch {
 struct IsolatedReplay {
   FullReplay tape;  // in which each of them was run by itself, and then the rest
   std::vector<IsolatedLaunch> launches;
-  // With a window: while the GPU did nothing, and while the tape was run over and over.
-  std::optional<Energy> idle, repeated;
+  // With a window: while the GPU did nothing, while it was handed launches that do nothing, and
+  // while the tape was run over and over.
+  std::optional<Energy> idle, launching, repeated;
   std::optional<std::string> no_energy;  // why some of it is not known
 };
 

@@ -38,9 +38,13 @@ class ReplayEnergy(Replaying):
             self.assertAlmostEqual(one["counter_error_uj"], one["mean_power_w"] * 0.1 / one["launches"] * 1e6, places=3)
             above = (one["mean_power_w"] - energy["idle_power_w"]) * one["window_s"] / one["launches"] * 1e6
             self.assertAlmostEqual(one["above_idle_uj"], above, places=3)
+            self.assertGreaterEqual(one["in_turn_above_idle_uj"], 0)
+        self.assertEqual(energy["operations_handed_over"], 3)
+        launches = sum(one["in_turn_above_idle_uj"] * one["count"] for one in energy["kernels"])
+        self.assertAlmostEqual(energy["above_idle_j"] * 1e6, launches + 3 * energy["launching_uj"], places=2)
         tape = energy["iteration"]
         self.assertAlmostEqual(tape["each_us"], tape["window_s"] / tape["iterations"] * 1e6, places=3)
-        predicted = energy["idle_power_w"] * tape["each_us"] / 1e6 + energy["launches_above_idle_j"]
+        predicted = energy["idle_power_w"] * tape["each_us"] / 1e6 + energy["above_idle_j"]
         self.assertAlmostEqual(tape["predicted_from_kernels_j"], predicted, places=6)
         self.assertAlmostEqual(tape["error_percent"], (predicted - tape["energy_j"]) / tape["energy_j"] * 100, places=6)
 

@@ -52,7 +52,9 @@ Json energy_json(const PredictedEnergy& energy, const Manifest& manifest, const 
   auto distinct = distinct_launches(tape, manifest);
   Json json = {{"idle_power_w", or_null(energy.idle_w)},
                {"idle_window_s", energy.idle_window_s},
-               {"launches_above_idle_j", energy.above_idle_j},
+               {"launching_uj", or_null(energy.launching_j, MICRO)},
+               {"operations_handed_over", energy.handed},
+               {"above_idle_j", energy.above_idle_j},
                {"launches_measured", energy.measured},
                {"launches_not_measured", energy.not_measured},
                {"copies_and_fills_not_measured", energy.copies},
@@ -68,6 +70,7 @@ Json energy_json(const PredictedEnergy& energy, const Manifest& manifest, const 
     launch["energy_uj"] = one.joules * MICRO;
     launch["counter_error_uj"] = one.error_j * MICRO;
     launch["above_idle_uj"] = or_null(one.above_idle_j, MICRO);
+    launch["in_turn_above_idle_uj"] = or_null(one.in_turn_j, MICRO);
     launch["mean_power_w"] = one.watts;
     json["kernels"].push_back(std::move(launch));
   }
@@ -80,6 +83,11 @@ void add_energy(Page& page, const PredictedEnergy& energy, const Manifest& manif
   if (energy.idle_w)
     page.term("idle", fmt::format("{:.1f} W within {:.1f} s, between work", *energy.idle_w,
                                   energy.idle_window_s));
+  if (energy.launching_j)
+    page.term("launching",
+              fmt::format("{:.1f} uJ above idle for each operation that the host hands "
+                          "the GPU, measured with a kernel that does nothing",
+                          *energy.launching_j * MICRO));
   add_iteration(page, "the tape", energy.tape, energy.no_energy);
   if (energy.program || !energy.no_program.empty())
     add_iteration(page, "the program", energy.program, energy.no_program);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "replay/microseconds.hpp"
 #include "replay/times/times_compared.hpp"
 
 namespace cudabpf::replay {
@@ -13,9 +14,21 @@ constexpr double STEP_S = 0.1;  // of the counter, at most: it steps ten times a
 double seconds_of(const Energy& energy) { return static_cast<double>(energy.window_ns) / 1e9; }
 double joules_of(const Energy& energy) { return static_cast<double>(energy.millijoules) / 1e3; }
 double watts_of(const Energy& energy) { return joules_of(energy) / seconds_of(energy); }
+bool is_handed(Action action) {
+  return action == Action::launch || action == Action::graph || action == Action::copy ||
+         action == Action::set;
+}
 bool is_known(const std::optional<Energy>& energy) { return energy && energy->window_ns; }
 
-LaunchEnergy energy_of(const Energy& measured, const std::optional<double>& idle_w) {
+// How much longer a launch takes in its turn than with a warm cache.
+double stretch_of(const std::optional<IsolatedTime>& time) {
+  if (!time || time->in_turn_ns.empty() || time->warm_ns.empty()) return 1;
+  double warm = median_us(time->warm_ns);
+  return warm > 0 ? median_us(time->in_turn_ns) / warm : 1;
+}
+
+LaunchEnergy energy_of(const IsolatedLaunch& isolated, const std::optional<double>& idle_w) {
+  const Energy& measured = *isolated.energy;
   LaunchEnergy launch;
   auto launches = static_cast<double>(measured.rounds);
   launch.launches = measured.rounds;
@@ -23,7 +36,9 @@ LaunchEnergy energy_of(const Energy& measured, const std::optional<double>& idle
   launch.watts = watts_of(measured);
   launch.joules = joules_of(measured) / launches;
   launch.error_j = launch.watts * STEP_S / launches;
-  if (idle_w) launch.above_idle_j = (launch.watts - *idle_w) * launch.window_s / launches;
+  if (!idle_w) return launch;
+  launch.above_idle_j = (launch.watts - *idle_w) * launch.window_s / launches;
+  launch.in_turn_j = std::max(*launch.above_idle_j, 0.0) * stretch_of(isolated.time);
   return launch;
 }
 
@@ -45,13 +60,20 @@ PredictedEnergy predict_energy(const IsolatedReplay& replay, const Tape& tape,
     energy.idle_w = watts_of(*replay.idle);
     energy.idle_window_s = seconds_of(*replay.idle);
   }
+  for (const bundle::Operation& operation : tape.operations())
+    energy.handed += is_handed(operation.action);
+  if (energy.idle_w && is_known(replay.launching) && replay.launching->rounds) {
+    double above = std::max(watts_of(*replay.launching) - *energy.idle_w, 0.0);
+    energy.launching_j =
+        above * seconds_of(*replay.launching) / static_cast<double>(replay.launching->rounds);
+    energy.above_idle_j = *energy.launching_j * static_cast<double>(energy.handed);
+  }
   for (const IsolatedLaunch& one : replay.launches) {
     if (!is_known(one.energy) || !one.energy->rounds) continue;
-    LaunchEnergy launch = energy_of(*one.energy, energy.idle_w);
+    LaunchEnergy launch = energy_of(one, energy.idle_w);
     launch.launch = one.launch;
     launch.count = distinct[one.launch].count;
-    energy.above_idle_j +=
-        std::max(launch.above_idle_j.value_or(0), 0.0) * static_cast<double>(launch.count);
+    energy.above_idle_j += launch.in_turn_j.value_or(0) * static_cast<double>(launch.count);
     energy.measured += launch.count;
     energy.not_measured -= launch.count;
     energy.launches.push_back(launch);
