@@ -97,6 +97,12 @@ void describe(auto& fields, Is<Energy> auto& energy) {
   fields("rounds", energy.rounds);
 }
 
+void describe(auto& fields, Is<IsolatedEnergy> auto& energy) {
+  fields("warm", energy.warm);
+  fields("emptied", energy.emptied);
+  fields("emptying", energy.emptying);
+}
+
 void describe(auto& fields, Is<Answer> auto& answer) {
   fields("error", answer.error);
   fields("hint", answer.hint);
@@ -109,6 +115,7 @@ void describe(auto& fields, Is<Answer> auto& answer) {
   fields("timing", answer.timing);
   fields("isolated", answer.isolated);
   fields("energy", answer.energy);
+  fields("isolated_energy", answer.isolated_energy);
   fields("no_energy", answer.no_energy);
 }
 

@@ -29,12 +29,10 @@ enum class Task : std::uint8_t {
   isolate,   // runs the tape up to a launch, which is then run and timed by itself
   finish,    // runs the rest of the tape, and compares what comes out
   rest,      // does nothing for a while, and measures energy
-  nothing,   // launches a kernel that does nothing, over and over, and measures energy
   repeat,    // runs the tape over and over, and measures energy
 };
-inline constexpr std::array<std::string_view, 10> TASKS = {"describe", "prepare", "check",  "walk",
-                                                           "time",     "isolate", "finish", "rest",
-                                                           "nothing",  "repeat"};
+inline constexpr std::array<std::string_view, 9> TASKS = {
+    "describe", "prepare", "check", "walk", "time", "isolate", "finish", "rest", "repeat"};
 constexpr const auto& names_of(Task) { return TASKS; }
 
 struct Request {
@@ -114,6 +112,13 @@ struct Energy {
   std::uint64_t rounds = 0;  // of what was done over and over
 };
 
+// Of a launch by itself. Nothing: it was not measured.
+struct IsolatedEnergy {
+  std::optional<Energy> warm = {};
+  // With the L2 cache emptied before each launch, and of emptying it alone.
+  std::optional<Energy> emptied = {}, emptying = {};
+};
+
 struct Answer {
   std::optional<std::string> error, hint;
   std::optional<std::uint64_t> step;  // at which it failed, or was when it failed
@@ -125,6 +130,7 @@ struct Answer {
   std::optional<Timing> timing;
   std::optional<IsolatedTime> isolated;
   std::optional<Energy> energy;
+  std::optional<IsolatedEnergy> isolated_energy;
   std::optional<std::string> no_energy;  // why there is none
 };
 

@@ -139,7 +139,7 @@ Result<bool> Replayer::isolate_all(IsolatedReplay& replay,
     }
     if (launch.time) continue;
     launch.time = answer.isolated;
-    launch.energy = answer.energy;
+    launch.energy = answer.isolated_energy;
     if (answer.no_energy) replay.no_energy = answer.no_energy;
   }
   return true;
@@ -150,7 +150,6 @@ Result<bool> Replayer::isolate_all(IsolatedReplay& replay,
 Result<> Replayer::repeat(IsolatedReplay& replay) {
   constexpr std::uint32_t WINDOWS = 12;
   replay.repeated = TRY(measured(Task::repeat, options_.window_ms * WINDOWS, replay));
-  replay.launching = TRY(measured(Task::nothing, options_.window_ms, replay));
   replay.idle = TRY(measured(Task::rest, options_.window_ms, replay));
   return ok();
 }

@@ -42,15 +42,14 @@ struct FullReplay {
 struct IsolatedLaunch {
   std::uint32_t launch = 0;  // of distinct_launches()
   std::optional<IsolatedTime> time = {};
-  std::optional<Energy> energy = {};
+  std::optional<IsolatedEnergy> energy = {};
 };
 
 struct IsolatedReplay {
   FullReplay tape;  // in which each of them was run by itself, and then the rest
   std::vector<IsolatedLaunch> launches;
-  // With a window: while the GPU did nothing, while it was handed launches that do nothing, and
-  // while the tape was run over and over.
-  std::optional<Energy> idle, launching, repeated;
+  // With a window: while the GPU did nothing, and while the tape was run over and over.
+  std::optional<Energy> idle, repeated;
   std::optional<std::string> no_energy;  // why some of it is not known
 };
 

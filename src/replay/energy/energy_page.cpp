@@ -52,8 +52,6 @@ Json energy_json(const PredictedEnergy& energy, const Manifest& manifest, const 
   auto distinct = distinct_launches(tape, manifest);
   Json json = {{"idle_power_w", or_null(energy.idle_w)},
                {"idle_window_s", energy.idle_window_s},
-               {"launching_uj", or_null(energy.launching_j, MICRO)},
-               {"operations_handed_over", energy.handed},
                {"above_idle_j", energy.above_idle_j},
                {"launches_measured", energy.measured},
                {"launches_not_measured", energy.not_measured},
@@ -69,7 +67,8 @@ Json energy_json(const PredictedEnergy& energy, const Manifest& manifest, const 
     launch["window_s"] = one.window_s;
     launch["energy_uj"] = one.joules * MICRO;
     launch["counter_error_uj"] = one.error_j * MICRO;
-    launch["above_idle_uj"] = or_null(one.above_idle_j, MICRO);
+    launch["warm_above_idle_uj"] = or_null(one.warm_j, MICRO);
+    launch["cold_above_idle_uj"] = or_null(one.cold_j, MICRO);
     launch["in_turn_above_idle_uj"] = or_null(one.in_turn_j, MICRO);
     launch["mean_power_w"] = one.watts;
     json["kernels"].push_back(std::move(launch));
@@ -83,11 +82,6 @@ void add_energy(Page& page, const PredictedEnergy& energy, const Manifest& manif
   if (energy.idle_w)
     page.term("idle", fmt::format("{:.1f} W within {:.1f} s, between work", *energy.idle_w,
                                   energy.idle_window_s));
-  if (energy.launching_j)
-    page.term("launching",
-              fmt::format("{:.1f} uJ above idle for each operation that the host hands "
-                          "the GPU, measured with a kernel that does nothing",
-                          *energy.launching_j * MICRO));
   add_iteration(page, "the tape", energy.tape, energy.no_energy);
   if (energy.program || !energy.no_program.empty())
     add_iteration(page, "the program", energy.program, energy.no_program);
@@ -96,21 +90,24 @@ void add_energy(Page& page, const PredictedEnergy& energy, const Manifest& manif
                                       count_of(energy.not_measured, "launch", "launches"),
                                       count_of(energy.copies, "copy or fill", "copies and fills")));
   auto distinct = distinct_launches(tape, manifest);
-  Table table("Launches by themselves, warm, in uJ", {{"of each"},
-                                                      {"error", 2},
-                                                      {"above idle"},
-                                                      {"power", 1},
-                                                      {"count"},
-                                                      {"grid", 3, true},
-                                                      {"block", 3, true}});
+  auto above = [](const std::optional<double>& joules) {
+    return joules ? fmt::format("{:.1f}", *joules * MICRO) : "";
+  };
+  Table table("Launches by themselves, in uJ above idle", {{"in turn"},
+                                                           {"warm"},
+                                                           {"cold"},
+                                                           {"with idle", 2},
+                                                           {"error", 3},
+                                                           {"power", 1},
+                                                           {"count"},
+                                                           {"grid", 4, true},
+                                                           {"block", 4, true}});
   for (const LaunchEnergy& one : energy.launches) {
     const DistinctLaunch& of = distinct[one.launch];
-    table.row(
-        short_name(demangle(manifest.kernels[of.kernel].name)),
-        {fmt::format("{:.1f}", one.joules * MICRO), fmt::format("± {:.1f}", one.error_j * MICRO),
-         one.above_idle_j ? fmt::format("{:.1f}", *one.above_idle_j * MICRO) : "",
-         fmt::format("{:.0f} W", one.watts), with_commas(one.count), dim_text(of.grid),
-         dim_text(of.block)});
+    table.row(short_name(demangle(manifest.kernels[of.kernel].name)),
+              {above(one.in_turn_j), above(one.warm_j), above(one.cold_j), above(one.joules),
+               fmt::format("± {:.1f}", one.error_j * MICRO), fmt::format("{:.0f} W", one.watts),
+               with_commas(one.count), dim_text(of.grid), dim_text(of.block)});
   }
   if (!table.empty()) table.add_to(page);
 }

@@ -14,31 +14,43 @@ constexpr double STEP_S = 0.1;  // of the counter, at most: it steps ten times a
 double seconds_of(const Energy& energy) { return static_cast<double>(energy.window_ns) / 1e9; }
 double joules_of(const Energy& energy) { return static_cast<double>(energy.millijoules) / 1e3; }
 double watts_of(const Energy& energy) { return joules_of(energy) / seconds_of(energy); }
-bool is_handed(Action action) {
-  return action == Action::launch || action == Action::graph || action == Action::copy ||
-         action == Action::set;
+bool is_known(const std::optional<Energy>& energy) {
+  return energy && energy->window_ns && energy->rounds;
 }
-bool is_known(const std::optional<Energy>& energy) { return energy && energy->window_ns; }
 
-// How much longer a launch takes in its turn than with a warm cache.
-double stretch_of(const std::optional<IsolatedTime>& time) {
-  if (!time || time->in_turn_ns.empty() || time->warm_ns.empty()) return 1;
-  double warm = median_us(time->warm_ns);
-  return warm > 0 ? median_us(time->in_turn_ns) / warm : 1;
+// Of a round.
+double above_idle(const Energy& energy, double idle_w) {
+  return (watts_of(energy) - idle_w) * seconds_of(energy) / static_cast<double>(energy.rounds);
+}
+
+// Where the launch's time in turn lies: at 0 warm, at 1 cold. Where these are the same, it does not
+// matter much, and it is halfway.
+double share_of_cold(const std::optional<IsolatedTime>& time) {
+  constexpr double HALFWAY = 0.5, LEAST_SPREAD = 0.02;
+  if (!time || time->in_turn_ns.empty() || time->warm_ns.empty() || time->cold_ns.empty())
+    return HALFWAY;
+  double warm = median_us(time->warm_ns), spread = median_us(time->cold_ns) - warm;
+  if (spread < warm * LEAST_SPREAD) return HALFWAY;
+  return std::clamp((median_us(time->in_turn_ns) - warm) / spread, 0.0, 1.0);
 }
 
 LaunchEnergy energy_of(const IsolatedLaunch& isolated, const std::optional<double>& idle_w) {
-  const Energy& measured = *isolated.energy;
+  const IsolatedEnergy& energy = *isolated.energy;
   LaunchEnergy launch;
-  auto launches = static_cast<double>(measured.rounds);
-  launch.launches = measured.rounds;
-  launch.window_s = seconds_of(measured);
-  launch.watts = watts_of(measured);
-  launch.joules = joules_of(measured) / launches;
+  auto launches = static_cast<double>(energy.warm->rounds);
+  launch.launches = energy.warm->rounds;
+  launch.window_s = seconds_of(*energy.warm);
+  launch.watts = watts_of(*energy.warm);
+  launch.joules = joules_of(*energy.warm) / launches;
   launch.error_j = launch.watts * STEP_S / launches;
   if (!idle_w) return launch;
-  launch.above_idle_j = (launch.watts - *idle_w) * launch.window_s / launches;
-  launch.in_turn_j = std::max(*launch.above_idle_j, 0.0) * stretch_of(isolated.time);
+  launch.warm_j = above_idle(*energy.warm, *idle_w);
+  launch.in_turn_j = launch.warm_j;
+  if (is_known(energy.emptied) && is_known(energy.emptying)) {
+    launch.cold_j = above_idle(*energy.emptied, *idle_w) - above_idle(*energy.emptying, *idle_w);
+    *launch.in_turn_j += (*launch.cold_j - *launch.warm_j) * share_of_cold(isolated.time);
+  }
+  launch.in_turn_j = std::max(*launch.in_turn_j, 0.0);
   return launch;
 }
 
@@ -60,16 +72,8 @@ PredictedEnergy predict_energy(const IsolatedReplay& replay, const Tape& tape,
     energy.idle_w = watts_of(*replay.idle);
     energy.idle_window_s = seconds_of(*replay.idle);
   }
-  for (const bundle::Operation& operation : tape.operations())
-    energy.handed += is_handed(operation.action);
-  if (energy.idle_w && is_known(replay.launching) && replay.launching->rounds) {
-    double above = std::max(watts_of(*replay.launching) - *energy.idle_w, 0.0);
-    energy.launching_j =
-        above * seconds_of(*replay.launching) / static_cast<double>(replay.launching->rounds);
-    energy.above_idle_j = *energy.launching_j * static_cast<double>(energy.handed);
-  }
   for (const IsolatedLaunch& one : replay.launches) {
-    if (!is_known(one.energy) || !one.energy->rounds) continue;
+    if (!one.energy || !is_known(one.energy->warm)) continue;
     LaunchEnergy launch = energy_of(one, energy.idle_w);
     launch.launch = one.launch;
     launch.count = distinct[one.launch].count;
@@ -83,7 +87,7 @@ PredictedEnergy predict_energy(const IsolatedReplay& replay, const Tape& tape,
                      return a.joules * static_cast<double>(a.count) >
                             b.joules * static_cast<double>(b.count);
                    });
-  if (is_known(replay.repeated) && replay.repeated->rounds) {
+  if (is_known(replay.repeated)) {
     const Energy& measured = *replay.repeated;
     MeasuredIteration whole;
     whole.iterations = static_cast<double>(measured.rounds);

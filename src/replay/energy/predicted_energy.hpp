@@ -29,9 +29,10 @@ struct LaunchEnergy {
   std::uint64_t count = 0;     // on the tape
   std::uint64_t launches = 0;  // that were measured
   double window_s = 0;
-  double joules = 0, error_j = 0;           // of one, and what the GPU uses anyway
-  std::optional<double> above_idle_j = {};  // of one
-  std::optional<double> in_turn_j = {};     // the same power, for as long as it takes in its turn
+  double joules = 0, error_j = 0;  // of one, warm, and what the GPU uses anyway
+  // Of one: what it uses above that, with a warm L2 cache, with one that was emptied before, and
+  // between the two where its time in turn is.
+  std::optional<double> warm_j = {}, cold_j = {}, in_turn_j = {};
   double watts = 0;
 };
 

@@ -90,16 +90,16 @@ std::vector<std::size_t> LaunchTiming::launches_before(std::size_t step) const {
 }
 
 // The GPU has more work while the host waits and reads the counter, which takes milliseconds.
-Result<std::optional<Energy>> LaunchTiming::energy(std::size_t step, const IsolatedTime& times,
-                                                   std::uint32_t window_ms, PowerMeter& meter,
-                                                   Progress& progress) {
+Result<std::optional<Energy>> LaunchTiming::energy_of(const Burst::Work& work,
+                                                      std::uint32_t window_ms, PowerMeter& meter,
+                                                      Progress& progress) {
   constexpr std::uint64_t ROUND_NS = 10'000'000;
-  Burst::Work work = [this, step](Handle stream) { return player_->launch_on(step, stream); };
-  std::uint64_t one = times.warm_ns.empty() ? BURST_NS : times.warm_ns.back() * times.launches;
-  auto bursts = static_cast<std::uint32_t>(
-      std::max<std::uint64_t>(ROUND_NS / std::max<std::uint64_t>(one, 1), 1));
-  Burst now = TRY(Burst::make(*driver_, stream_, times.launches, work));
-  Burst next = TRY(Burst::make(*driver_, stream_, times.launches, work));
+  std::uint32_t launches = TRY(repetitions(work));
+  Burst now = TRY(Burst::make(*driver_, stream_, launches, work));
+  Burst next = TRY(Burst::make(*driver_, stream_, launches, work));
+  TRY(now.warm_up());
+  std::uint64_t one = std::max<std::uint64_t>(TRY(now.ns()), 1);
+  auto bursts = static_cast<std::uint32_t>(std::max<std::uint64_t>(ROUND_NS / one, 1));
   Burst* turns[] = {&now, &next};
   auto round = [&]() -> Result<> {
     TRY(turns[0]->start(bursts));
@@ -108,7 +108,24 @@ Result<std::optional<Energy>> LaunchTiming::energy(std::size_t step, const Isola
   };
   auto energy = TRY(meter.measure(round, window_ms, progress));
   TRY(turns[1]->wait());
-  if (energy) energy->rounds *= std::uint64_t{bursts} * times.launches;
+  if (energy) energy->rounds *= std::uint64_t{bursts} * launches;
+  return energy;
+}
+
+Result<IsolatedEnergy> LaunchTiming::energy(std::size_t step, std::uint32_t window_ms,
+                                            PowerMeter& meter, Progress& progress) {
+  Burst::Work work = [this, step](Handle stream) { return player_->launch_on(step, stream); };
+  Burst::Work flush = [this](Handle stream) { return flush_.run(stream); };
+  Burst::Work both = [&](Handle stream) {
+    Status status = flush(stream);
+    return status.succeeded() ? work(stream) : status;
+  };
+  IsolatedEnergy energy;
+  energy.warm = TRY(energy_of(work, window_ms, meter, progress));
+  if (!energy.warm) return energy;
+  if (!emptying_) emptying_ = TRY(energy_of(flush, window_ms, meter, progress));
+  energy.emptying = emptying_;
+  energy.emptied = TRY(energy_of(both, window_ms, meter, progress));
   return energy;
 }
 

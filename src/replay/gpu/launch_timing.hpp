@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "replay/gpu/burst.hpp"
 #include "replay/gpu/cache_flush.hpp"
@@ -30,13 +31,15 @@ class LaunchTiming {
   // program, and weights that nobody has read since the last iteration are not there. Those run
   // more often than in the program, too, so it is done only where memory can be brought back.
   Result<IsolatedTime> time(std::size_t step, std::uint32_t samples, const BringBack& bring_back);
-  // What the GPU uses while it does nothing but this launch, warm. A round is a launch.
-  Result<std::optional<Energy>> energy(std::size_t step, const IsolatedTime& times,
-                                       std::uint32_t window_ms, PowerMeter& meter,
-                                       Progress& progress);
+  // What the GPU uses while it does nothing but this launch: warm, and after the cache was emptied.
+  // A round is a launch.
+  Result<IsolatedEnergy> energy(std::size_t step, std::uint32_t window_ms, PowerMeter& meter,
+                                Progress& progress);
 
  private:
   Result<std::uint32_t> repetitions(const Burst::Work& work);
+  Result<std::optional<Energy>> energy_of(const Burst::Work& work, std::uint32_t window_ms,
+                                          PowerMeter& meter, Progress& progress);
   Result<> time_warm(const Burst::Work& work, std::uint32_t samples, IsolatedTime& times);
   // How much longer `before` and the work take than `before` alone.
   Result<> time_after(const Burst::Work& before, const Burst::Work& work, std::uint32_t count,
@@ -49,6 +52,7 @@ class LaunchTiming {
   Player* player_;
   Handle stream_ = nullptr;
   CacheFlush flush_;
+  std::optional<Energy> emptying_;  // the same for each launch
 };
 
 }  // namespace cudabpf::replay

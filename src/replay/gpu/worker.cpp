@@ -15,7 +15,6 @@
 #include "replay/gpu/bench.hpp"
 #include "replay/gpu/end_state.hpp"
 #include "replay/gpu/launch_timing.hpp"
-#include "replay/gpu/own_kernels.hpp"
 #include "replay/gpu/power_meter.hpp"
 #include "replay/gpu/saved_state.hpp"
 #include "replay/gpu/tape_timing.hpp"
@@ -55,7 +54,6 @@ class Worker {
     if (request.task == Task::isolate) return isolate(request, answer);
     if (request.task == Task::finish) return finish(answer);
     if (request.task == Task::rest) return rest(request.window_ms, answer);
-    if (request.task == Task::nothing) return launch_nothing(request.window_ms, answer);
     at_.reset();
     if (request.task == Task::repeat) return repeat(request.window_ms, answer);
     if (request.task == Task::time) return time(request.runs, answer);
@@ -143,9 +141,8 @@ class Worker {
     answer.isolated = TRY(alone_->time(step, request.runs, bring_back));
     if (meter()) answer.isolated->clocks = meter()->clocks();
     if (request.window_ms && can_measure(answer)) {
-      answer.energy =
-          TRY(alone_->energy(step, *answer.isolated, request.window_ms, *meter_, *progress_));
-      if (!answer.energy) answer.no_energy = meter_->fault();
+      answer.isolated_energy = TRY(alone_->energy(step, request.window_ms, *meter_, *progress_));
+      if (!answer.isolated_energy->warm) answer.no_energy = meter_->fault();
     }
     progress_->at_no_step();
     at_.reset();
@@ -181,22 +178,6 @@ class Worker {
       return ok();
     };
     return measure(nap, window_ms, answer);
-  }
-
-  // What it takes to hand the GPU a launch, as the host does. A round is a launch.
-  Result<> launch_nothing(std::uint32_t window_ms, Answer& answer) {
-    constexpr std::uint64_t LAUNCHES = 256;  // before the host waits, as for an iteration
-    Handle nothing = OwnKernels::load(*driver_).nothing;
-    if (!nothing || !can_measure(answer)) return ok();
-    LaunchConfig config{{1, 1, 1}, {1, 1, 1}, 0, nullptr, nullptr, 0};
-    auto launch = [&]() -> Result<> {
-      for (std::uint64_t i = 0; i < LAUNCHES; i++)
-        TRY(driver_->launch(&config, nothing, nullptr, nullptr));
-      return driver_->synchronize();
-    };
-    TRY(measure(launch, window_ms, answer));
-    if (answer.energy) answer.energy->rounds *= LAUNCHES;
-    return ok();
   }
 
   // What a run leaves is what the next one begins with, as in the program.
