@@ -48,11 +48,11 @@ double chance_of(const std::vector<std::size_t>& ranks, std::size_t drawn, std::
     for (std::size_t count = std::min(drawn, i + 1); count > 0; count--) {
       // The share of draws of `count` from i + 1 values that have the last value.
       double with_last = static_cast<double>(count) / static_cast<double>(i + 1);
-      for (std::size_t total = all + 1; total-- > 0;) {
-        double without = chance[count][total] * (1 - with_last);
-        double with = total >= ranks[i] ? chance[count - 1][total - ranks[i]] * with_last : 0;
-        chance[count][total] = with + without;
-      }
+      std::vector<double>& of_count = chance[count];
+      for (double& one : of_count) one *= 1 - with_last;
+      auto to = of_count.begin() + static_cast<std::ptrdiff_t>(ranks[i]);
+      for (auto from = chance[count - 1].begin(); to != of_count.end(); ++to, ++from)
+        *to += *from * with_last;
     }
   }
   double chance_of_sum = 0;

@@ -43,6 +43,11 @@ std::string replaced(std::string_view text, bool keep_line_ends) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
+    std::size_t plain = 0;  // most text is ASCII, which is quicker to look at than any character
+    while (plain < text.size() && text[plain] >= ' ' && text[plain] < 0x7f) plain++;
+    out += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (text.empty()) break;
     auto [code, size] = first_character(text);
     bool shown = size && (is_printable(code) || (keep_line_ends && code == '\n'));
     size = std::max<std::size_t>(size, 1);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,21 +29,23 @@ inline std::vector<nlohmann::json> values_of_all_types() {
 // Shows the whole with each member, also of members, of another type, and the whole without it.
 inline void each_wrong_type(
     const nlohmann::json& whole,
-    const std::function<void(const std::string& path, const nlohmann::json& wrong,
-                             const nlohmann::json& without)>& see) {
+    const std::function<void(const std::string& path, const std::string& wrong,
+                             const std::string& without)>& see) {
   const nlohmann::json flat = whole.flatten();
+  std::set<std::string> seen;
   for (const auto& [path, value] : flat.items()) {
     nlohmann::json::json_pointer at(path);
     for (; !at.empty(); at = at.parent_pointer()) {
-      const auto& right = whole.at(at);
       if (whole.at(at.parent_pointer()).is_array()) continue;
-      nlohmann::json without = whole;
-      without.at(at.parent_pointer()).erase(at.back());
+      if (!seen.insert(at.to_string()).second) continue;  // above another one, too
+      auto type = whole.at(at).type();
+      nlohmann::json changed = whole;
+      changed.at(at.parent_pointer()).erase(at.back());
+      std::string without = changed.dump();
       for (const auto& value_there : values_of_all_types()) {
-        if (value_there.type() == right.type()) continue;
-        nlohmann::json wrong = whole;
-        wrong[at] = value_there;
-        see(at.to_string() + " = " + value_there.dump(), wrong, without);
+        if (value_there.type() == type) continue;
+        changed[at] = value_there;
+        see(at.to_string() + " = " + value_there.dump(), changed.dump(), without);
       }
     }
   }

@@ -35,13 +35,16 @@ std::vector<std::string> names_of_libraries() {
       if (entry.path().filename().string().find(".so") != std::string::npos)
         libraries.insert(fs::weakly_canonical(entry.path(), none));
   }
-  std::set<std::string> names;
+  std::vector<std::string> names;
   for (const fs::path& path : libraries) {
     Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     Result<elf::Image> library = elf::Image::open(fd);
     if (!library) continue;
-    for (elf::Function& function : library->functions("_Z")) names.insert(std::move(function.name));
+    for (elf::Function& function : library->functions("_Z"))
+      names.push_back(std::move(function.name));
   }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   std::vector<std::string> wanted;
   bool all = std::getenv("CUDABPF_ALL_NAMES") != nullptr;
   std::size_t at = 0;

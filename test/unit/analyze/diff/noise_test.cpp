@@ -24,8 +24,9 @@ Durations times(std::initializer_list<std::uint64_t> ns, int each = 1) {
 
 bool is_beyond(const Values& a, const Values& b) {
   // Which side is which does not matter.
-  CHECK(noise_of(a, b) == noise_of(b, a));
-  return noise_of(a, b) == Noise::beyond;
+  Noise noise = noise_of(a, b);
+  CHECK(noise_of(b, a) == noise);
+  return noise == Noise::beyond;
 }
 
 constexpr double BY_LUCK = FEWER == 1 ? 0 : 0.03;  // where there are fewer tries
