@@ -61,8 +61,8 @@ std::vector<bundle::Attribute> attributes_of(const std::vector<abi::ci_kernel>& 
   return attributes;
 }
 
-// Programs may say before each launch how much shared memory it may have (cuDNN does): what a kernel
-// has at last may be less than what some launch was given.
+// Programs may say before each launch how much shared memory it may have (cuDNN does): what a
+// kernel has at last may be less than what some launch was given.
 void allow_shared(bundle::Kernel& kernel, std::uint32_t size) {
   constexpr std::uint32_t MOST_SHARED = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
   auto wanted = static_cast<std::int32_t>(std::min<std::uint32_t>(size, INT32_MAX));
