@@ -30,9 +30,9 @@ std::vector<unsigned char> bytes_of(const std::string& hex) {
 
 void read_line(ImageContent& content, const std::string& line) {
   std::istringstream words(line);
-  std::string what, name, hex;
+  std::string what, name, hex;  // of a kernel: what it does
   words >> what >> name >> hex;
-  if (what == "kernel") content.kernels.push_back(name);
+  if (what == "kernel") content.kernels.push_back({name, hex.empty() ? name : hex});
   if (what == "variable") content.variables.push_back({name, bytes_of(hex)});
 }
 
