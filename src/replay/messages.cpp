@@ -16,6 +16,12 @@ void describe(auto& fields, Is<Request> auto& request) {
   fields("left_steps", request.left_steps);
   fields("runs", request.runs);
   fields("launch", request.launch);
+  fields("candidate", request.candidate);
+  fields("candidate_for", request.candidate_for);
+  fields("launches", request.launches);
+  fields("output", request.output);
+  fields("all_memory", request.all_memory);
+  fields("poisoned", request.poisoned);
 }
 
 void describe(auto& fields, Is<Gpu> auto& gpu) {
@@ -24,11 +30,6 @@ void describe(auto& fields, Is<Gpu> auto& gpu) {
   fields("major", gpu.major);
   fields("minor", gpu.minor);
   fields("memory", gpu.memory);
-}
-
-void describe(auto& fields, Is<Addresses> auto& addresses) {
-  fields("begin", addresses.begin);
-  fields("size", addresses.size);
 }
 
 void describe(auto& fields, Is<Skipped> auto& skipped) {
@@ -93,6 +94,10 @@ void describe(auto& fields, Is<Answer> auto& answer) {
   fields("comparison", answer.comparison);
   fields("timing", answer.timing);
   fields("isolated", answer.isolated);
+  fields("extracted", answer.extracted);
+  fields("poisoned", answer.poisoned);
+  fields("attempted", answer.attempted);
+  fields("strayed", answer.strayed);
 }
 
 namespace {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bundle/fields.hpp"
+#include "replay/kernel_messages.hpp"
 #include "util/result.hpp"
 #include "util/system/fd.hpp"
 
@@ -28,9 +29,13 @@ enum class Task : std::uint8_t {
   time,      // runs the tape several times
   isolate,   // runs the tape up to a launch, which is then run and timed by itself
   finish,    // runs the rest of the tape, and compares what comes out
+  extract,   // writes a folder with some launches of the tape, and the memory that they need
+  poison,    // finds what launches write without reading it
+  attempt,   // runs launches in some order, and compares what each leaves
 };
-inline constexpr std::array<std::string_view, 7> TASKS = {"describe", "prepare", "check", "walk",
-                                                          "time",     "isolate", "finish"};
+inline constexpr std::array<std::string_view, 10> TASKS = {
+    "describe", "prepare", "check",   "walk",   "time",
+    "isolate",  "finish",  "extract", "poison", "attempt"};
 constexpr const auto& names_of(Task) { return TASKS; }
 
 struct Request {
@@ -40,17 +45,18 @@ struct Request {
   std::vector<std::uint64_t> left_steps;  // steps that are not run
   std::uint32_t runs = 0;
   std::uint32_t launch = 0;  // of distinct_launches()
+  // prepare: the file with the code that takes a kernel's place, and the kernel's name
+  std::string candidate = {}, candidate_for = {};
+  std::vector<std::uint64_t> launches = {};  // extract: steps; attempt: occurrences, in that order
+  std::string output = {};                   // extract: the new folder
+  bool all_memory = false;              // extract: all live blocks, not only those it seems to need
+  std::vector<Poisoned> poisoned = {};  // attempt: by occurrence
 };
 
 struct Gpu {
   std::string name, driver;  // "NVIDIA H200", "13.0": the CUDA version that it has
   std::uint32_t major = 0, minor = 0;
   std::uint64_t memory = 0;
-};
-
-struct Addresses {
-  bundle::Address begin;
-  std::uint64_t size = 0;
 };
 
 // Steps that were not run.
@@ -106,6 +112,10 @@ struct Answer {
   std::optional<Comparison> comparison;
   std::optional<Timing> timing;
   std::optional<IsolatedTime> isolated;
+  std::optional<Extracted> extracted;
+  std::vector<Poisoned> poisoned;
+  std::vector<Attempted> attempted;
+  std::vector<Addresses> strayed;  // what changed of all other memory
 };
 
 std::string line_of(const Request& request);
