@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bundle/fields.hpp"
@@ -37,6 +38,16 @@ inline std::vector<Range> ranges_of(const std::vector<Addresses>& addresses) {
 }
 
 // ----- Task::extract
+
+// Which blocks come into the folder. One follows the other if it was not enough.
+enum class MemoryTaken : std::uint8_t {
+  pointers,  // that the parameters lead to, or that are written
+  touching,  // and those that follow one of these without a gap: some allocators map in pieces
+  all,       // that are live
+};
+inline constexpr std::array<std::string_view, 3> MEMORY_TAKEN = {"from pointers", "touching",
+                                                                 "all"};
+constexpr const auto& names_of(MemoryTaken) { return MEMORY_TAKEN; }
 
 // A word of a launch's parameters that is an address in live memory.
 struct Pointer {

@@ -20,7 +20,7 @@ void describe(auto& fields, Is<Request> auto& request) {
   fields("candidate_for", request.candidate_for);
   fields("launches", request.launches);
   fields("output", request.output);
-  fields("all_memory", request.all_memory);
+  fields("memory", request.memory);
   fields("poisoned", request.poisoned);
 }
 

@@ -49,8 +49,8 @@ struct Request {
   std::string candidate = {}, candidate_for = {};
   std::vector<std::uint64_t> launches = {};  // extract: steps; attempt: occurrences, in that order
   std::string output = {};                   // extract: the new folder
-  bool all_memory = false;              // extract: all live blocks, not only those it seems to need
-  std::vector<Poisoned> poisoned = {};  // attempt: by occurrence
+  MemoryTaken memory = MemoryTaken::pointers;  // extract
+  std::vector<Poisoned> poisoned = {};         // attempt: by occurrence
 };
 
 struct Gpu {

@@ -1,90 +1,20 @@
 #!/usr/bin/env python3
-"""cudabpf replay: one kernel in a folder of its own, and other code in its place.
+"""cudabpf replay --export: one kernel in a folder of its own.
 usage: CUDABPF=build/cudabpf CUDABPF_DRIVER=build/test/fake_libcuda replay_export_test.py [ReplayExport.test_x]"""
 import json
 import os
-import pathlib
 import shutil
 import struct
-import subprocess
 import unittest
 
-import captures
-from captures import BASE, Capture, PAGE, UNIT, floats, images
-from replaying import A, B, COUNT, DIFFERENT, DRIVER, EQUAL, FAILED, NO_TARGET, OUT, SIZE, TABLE, USAGE, Replaying
+from captures import BASE, Capture, PAGE, UNIT, floats
+from exporting import Exporting, OTHER
+from replaying import A, B, COUNT, EQUAL, FAILED, NO_TARGET, OUT, SIZE, TABLE, USAGE
 
 OUTPUT_FAILED = 124
-OTHER = BASE + UNIT  # what the kernel has nothing to do with
-COMPILER = os.environ.get("CXX", "g++")
 
 
-class ReplayExport(Replaying):
-    def setUp(self):
-        super().setUp()
-        self.kernel = self.folder.with_name("kernel")
-
-    @staticmethod
-    def adds():
-        """Three additions, the last of another shape, among other work."""
-        capture = Capture()
-        kernels = capture.load(["add", "scale"])
-        ones, numbers = [1.0] * COUNT, [float(i) for i in range(COUNT)]
-        for block in (A, B, OUT, TABLE, OTHER):
-            capture.block(block, SIZE)
-        for memory in (capture.before, capture.after):
-            memory.put(B, floats(*numbers))
-            memory.put(OTHER, b"x" * SIZE)
-        capture.before.put(A, floats(*ones))
-        capture.launch(kernels["add"], A, B, OUT, COUNT)
-        capture.launch(kernels["scale"], A, COUNT, 3)
-        capture.launch(kernels["add"], A, B, OUT, COUNT)
-        capture.launch(kernels["add"], OUT, A, TABLE, COUNT, grid=[2, 1, 1])
-        capture.after.put(A, floats(*[3.0] * COUNT))
-        capture.after.put(OUT, floats(*[3 + i for i in numbers]))
-        capture.after.put(TABLE, floats(*[6 + i for i in numbers]))
-        return capture
-
-    def export(self, capture, pattern, *more, status=EQUAL, **environment):
-        if not self.folder.exists():
-            capture.write(self.folder)
-        done = self.start("--export", pattern, "-o", str(self.kernel), "--json", "--timeout", "20s", *more, **environment)
-        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
-        return json.loads(done.stdout)
-
-    def alone(self, *arguments, folder=None, **environment):
-        """cudabpf replay of the export."""
-        kept, self.folder = self.folder, folder or self.kernel
-        done = self.start(*arguments, **environment)
-        self.folder = kept
-        return done
-
-    def equal(self, **sums):
-        done = self.alone("--json", "--runs", "1")
-        self.assertEqual(done.returncode, EQUAL, done.stdout + done.stderr)
-        answer = json.loads(done.stdout)
-        self.assertEqual((answer["verdict"], answer["not_run"], answer["failed"]), ("equal", [], []))
-        self.assertEqual({name: answer["comparison"]["copies_to_host"][name] for name in sums}, sums)
-        return answer
-
-    def manifest(self):
-        return json.loads((self.kernel / "manifest.json").read_text())
-
-    def tape(self):
-        return [json.loads(line) for line in (self.kernel / "tape.jsonl").read_text().splitlines()]
-
-    def image(self, *kernels, kind="fatbin", variables=None):
-        path = self.folder.with_name("candidate." + kind)
-        made = {"cubin": images.cubin, "ptx": images.ptx, "fatbin": lambda *what: images.fat_binary(images.cubin(*what))}
-        path.write_bytes(made[kind](list(kernels), variables or {}))
-        return str(path)
-
-    def with_code(self, file, *more, status=EQUAL, timeout="20s", runs="2", folder=None, **environment):
-        done = self.alone("--with", file, "--json", "--runs", runs, "--timeout", timeout, *more, folder=folder, **environment)
-        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
-        return json.loads(done.stdout)
-
-    # ----- --export
-
+class ReplayExport(Exporting):
     def test_export(self):
         """A folder with this kernel alone, which can be run like any other."""
         answer = self.export(self.adds(), "a*d")
@@ -162,9 +92,26 @@ class ReplayExport(Replaying):
         capture.launch(rows, TABLE, count, 16, OUT)
         answer = self.export(capture, "sum_rows")
         self.assertEqual((answer["verdict"], answer["memory"], answer["blocks"]), ("equal", "all", 4))
-        self.assertIn("CUDA_ERROR_ILLEGAL_ADDRESS", answer["why_all_memory"])
-        self.assertIn("It has all 4 blocks of memory", (self.kernel / "README.md").read_text())
+        self.assertIn("CUDA_ERROR_ILLEGAL_ADDRESS", answer["why_more_memory"])
+        self.assertIn("It has the 4 blocks of memory that were live then", (self.kernel / "README.md").read_text())
         self.equal(equal=64)
+
+    def test_memory_in_pieces(self):
+        """Memory that was mapped piece by piece comes whole."""
+        capture = Capture()
+        rows = capture.load(["sum_rows"])["sum_rows"]
+        for block in (A, A + 4096, OUT, OTHER):
+            capture.block(block, 4096)
+        capture.block(TABLE, 8)
+        for memory in (capture.before, capture.after):
+            memory.put(A, floats(*[1] * 2048))
+            memory.put(TABLE, struct.pack("<Q", A))
+        capture.block(OUT + 4096, 4096)
+        capture.after.put(OUT, floats(*[1] * 2048))
+        capture.launch(rows, TABLE, 1, 2048, OUT)
+        answer = self.export(capture, "sum_rows")
+        self.assertEqual((answer["verdict"], answer["memory"], answer["blocks"]), ("equal", "touching", 5))
+        self.assertIn("that follow without a gap", (self.kernel / "README.md").read_text())
 
     def test_not_deterministic(self):
         """What is not the same each time is named, and not compared."""
@@ -177,6 +124,17 @@ class ReplayExport(Replaying):
         answer = self.export(capture, "not_det*")
         self.assertEqual(answer["occurrences"][0]["not_deterministic"], [{"at": hex(OUT), "bytes": 16}])
         self.equal(compared=4080, equal=4080)
+        self.with_code(self.image("not_deterministic"))
+        shutil.rmtree(self.kernel)
+        shutil.rmtree(self.folder)
+        capture = Capture()
+        capture.block(OUT, 4096)
+        capture.before.put(OUT, b"x" * 4096)
+        capture.launch(capture.load(["not_deterministic"])["not_deterministic"], OUT, 512)
+        self.export(capture, "not_det*")
+        done = self.alone("--with", self.image("not_deterministic"))
+        self.assertEqual(done.returncode, FAILED)
+        self.assertIn("so nothing can be compared", done.stderr)
 
     def test_variables(self):
         """Each occurrence has what was in them at its place."""
@@ -248,15 +206,6 @@ class ReplayExport(Replaying):
 
     # ----- launch.cpp
 
-    def compile(self):
-        done = subprocess.run([COMPILER, "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-o", self.kernel / "launch", self.kernel / "launch.cpp",
-                               DRIVER / "libcuda.so.1"], check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.assertEqual(done.returncode, 0, done.stdout)
-
-    def launch(self, *arguments):
-        given = {**os.environ, "LD_LIBRARY_PATH": str(DRIVER), "FAKE_CUDA_COMPUTE": "1"}
-        return subprocess.run([self.kernel / "launch", *arguments], check=False, text=True, env=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
     def test_launch_program(self):
         self.export(self.adds(), "add")
         self.compile()
@@ -276,155 +225,6 @@ class ReplayExport(Replaying):
         self.assertEqual(done.returncode, 1)
         self.assertIn("different: 1 bytes", done.stdout)
 
-    # ----- --with
-
-    def test_same(self):
-        self.export(self.adds(), "add")
-        for kind in ("cubin", "fatbin", "ptx"):
-            answer = self.with_code(self.image("add", kind=kind))
-            self.assertEqual((answer["verdict"], answer["failed"], answer["notes"]), ("same", [], []))
-            for one in answer["occurrences"]:
-                self.assertEqual((one["compared"], one["poisoned"], one["inputs_too"], one["rounds_different"]), (SIZE, SIZE, 0, 0))
-        self.assertEqual([one["count"] for one in answer["launches"]], [2, 1])
-        slow = self.with_code(self.image("add add_slowly"))
-        self.assertEqual(slow["verdict"], "same")
-        for one in slow["launches"]:
-            self.assertLess(one["speed_up"]["warm"]["median"], 1)
-            self.assertLessEqual(one["speed_up"]["warm"]["min"], one["speed_up"]["warm"]["max"])
-            self.assertEqual(len(one["original"]["cold_us"]["runs"]), len(one["candidate"]["cold_us"]["runs"]))
-        self.assertIn("Same: it leaves all bytes", self.alone("--with", self.image("add")).stdout)
-
-    def test_off(self):
-        """By one step of a float: different, unless a tolerance allows it."""
-        self.export(self.adds(), "add")
-        file = self.image("add add_off")
-        answer = self.with_code(file, status=DIFFERENT)
-        self.assertEqual(answer["verdict"], "different")
-        for one in answer["occurrences"]:
-            self.assertEqual((one["not_written"], one["rounds_different"], one["errors"]["f32"]["values"]), (0, one["rounds"], 1))
-            self.assertLess(one["errors"]["f32"]["max_relative"], 1e-6)
-            self.assertGreater(one["errors"]["f32"]["max_absolute"], 0)
-            self.assertEqual(int(one["first_difference"], 16) % 4096 // 4, COUNT // 2)
-        self.assertEqual(self.with_code(file, "--as", "f32", "--tolerance", "1e-6")["verdict"], "within tolerance")
-        self.with_code(file, "--as", "f32", "--tolerance", "1e-9", status=DIFFERENT)
-        text = self.alone("--with", file)
-        self.assertIn("Different: it does not leave", text.stdout)
-        self.assertIn("bf16", text.stdout)
-        self.assertEqual(self.alone("--with", file, "--as", "f32").returncode, USAGE)
-
-    def test_half(self):
-        """What it does not write is named as such."""
-        self.export(self.adds(), "add")
-        for one in self.with_code(self.image("add add_half"), status=DIFFERENT)["occurrences"]:
-            self.assertGreater(one["not_written"], SIZE // 4)
-            self.assertEqual(one["different"], one["not_written"])
-
-    def test_inputs_changed(self):
-        """What it is not to write is compared, too: what it is given, and all other memory."""
-        self.export(self.adds(), "add")
-        answer = self.with_code(self.image("add add_over_inputs"), status=DIFFERENT)
-        self.assertGreater(answer["changed_elsewhere"], 0)
-        self.assertGreater(answer["occurrences"][0]["changed_elsewhere"], 0)
-        self.assertIn("it changes memory that the original does not", self.alone("--with", self.image("add add_over_inputs")).stdout)
-
-    def test_cached(self):
-        """It computes the first answer, and gives that again."""
-        self.export(self.adds(), "add")
-        answer = self.with_code(self.image("add add_cached"), status=DIFFERENT)
-        self.assertEqual([one["rounds_different"] for one in answer["occurrences"]].count(0), 1)
-
-    def test_failing(self):
-        self.export(self.adds(), "add")
-        answer = self.with_code(self.image("add fault"), status=FAILED)
-        self.assertEqual(answer["verdict"], "failed")
-        self.assertRegex(answer["failed"][0]["what"], r"^the candidate, in place of add \(call 10[023]\)$")
-        self.assertIn("CUDA_ERROR_ILLEGAL_ADDRESS", answer["failed"][0]["why"])
-        answer = self.with_code(self.image("add hang"), status=FAILED, timeout="500ms")
-        self.assertEqual(answer["failed"][0]["why"], "it did nothing for 0.5 s")
-
-    def test_names(self):
-        self.export(self.adds(), "add")
-        answer = self.with_code(self.image("plus add"))
-        self.assertEqual(answer["verdict"], "same")
-        self.assertIn("has no kernel add: its only one, plus, takes its place", answer["notes"][0])
-        answer = self.with_code(self.image("plus add", "minus add"), status=FAILED)
-        self.assertIn("has no kernel add, but several others: plus, minus", answer["failed"][0]["why"])
-        nothing = self.folder.with_name("nothing")
-        nothing.write_bytes(b"nothing")
-        self.assertIn("is no cubin", self.with_code(str(nothing), status=FAILED)["failed"][0]["why"])
-        self.assertIn("No such file", self.with_code(str(nothing) + "x", status=FAILED)["failed"][0]["why"])
-
-    def test_in_place(self):
-        """What is read before it is written is left alone."""
-        capture = self.simple()
-        capture.before.put(A, floats(*range(COUNT)))
-        capture.after.put(A, floats(*[4 * i for i in range(COUNT)]))
-        self.export(capture, "scale")
-        for one in self.with_code(self.image("scale"))["occurrences"]:
-            self.assertEqual((one["poisoned"], one["inputs_too"] > 0), (0, True))
-        self.assertEqual(self.with_code(self.image("scale fill"), status=DIFFERENT)["verdict"], "different")
-
-    def test_poison_that_fails(self):
-        """A kernel that follows a pointer where it writes cannot be poisoned."""
-        capture = Capture()
-        advance = capture.load(["advance"])["advance"]
-        capture.block(OUT, 8)
-        capture.block(OTHER, 64)
-        capture.before.put(OTHER, b"x" * 64)
-        for memory, to in ((capture.before, OTHER), (capture.after, OTHER + 16)):
-            memory.put(OUT, struct.pack("<Q", to))
-        capture.launch(advance, OUT, 8)
-        capture.launch(advance, OUT, 8)
-        self.export(capture, "advance")
-        answer = self.with_code(self.image("advance"), runs="0")
-        self.assertEqual(answer["verdict"], "same")
-        self.assertIn("could not be poisoned", answer["notes"][0])
-
-    def test_one_occurrence(self):
-        self.export(self.adds(), "add", "--occurrences", "1")
-        self.assertIn("would not be noticed", self.with_code(self.image("add"))["notes"][0])
-
-    def test_candidate_without_variable(self):
-        capture = Capture()
-        kernel = capture.load(["scale_by_variable"], variables={"factor": (floats(9), floats(3))})["scale_by_variable"]
-        capture.block(A, SIZE)
-        capture.before.put(A, floats(*[1] * COUNT))
-        capture.after.put(A, floats(*[9] * COUNT))
-        for _ in range(2):
-            capture.launch(kernel, A, COUNT)
-        self.export(capture, "scale*")
-        self.assertEqual(self.with_code(self.image("scale_by_variable", variables={"factor": floats(0)}))["verdict"], "same")
-        answer = self.with_code(self.image("scale_by_variable"), status=FAILED)
-        self.assertEqual(answer["notes"], ["the candidate has no variable factor of 4 bytes"])
-
-    def test_whole_capture(self):
-        """It is exported first, to a folder that is gone afterwards."""
-        self.adds().write(self.folder)
-        temporary = self.folder.with_name("temporary")
-        temporary.mkdir()
-        answer = self.with_code(self.image("add"), "--match", "add", folder=self.folder, TMPDIR=str(temporary))
-        self.assertEqual((answer["verdict"], len(answer["occurrences"])), ("same", 3))
-        self.assertEqual(os.listdir(temporary), [])
-        done = self.start("--with", self.image("add"))
-        self.assertEqual(done.returncode, NO_TARGET)
-        self.assertIn("2 kernels are in the capture: add, scale", done.stderr)
-        self.assertEqual(self.start("--match", "add").returncode, USAGE)
-
-    def test_hostile_export(self):
-        """Its tape says what it likes: an answer or an error, but no signal."""
-        self.export(self.adds(), "add")
-        good = (self.kernel / "tape.jsonl").read_text()
-        lines = [json.loads(line) for line in good.splitlines()]
-        for number, one in enumerate(lines):
-            if one["op"] == "copy":
-                place = one["copy"]["to" if "address" in one["copy"]["to"] else "from"]
-                kept, place["address"] = place["address"], hex(1 << 45)
-                (self.kernel / "tape.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-                done = self.alone("--with", self.image("add"), "--runs", "0")
-                self.assertIn(done.returncode, (EQUAL, DIFFERENT, FAILED), (number, done.stdout, done.stderr))
-                place["address"] = kept
-
 
 if __name__ == "__main__":
-    assert pathlib.Path(captures.__file__).exists()
     unittest.main()

@@ -28,11 +28,11 @@ Json export_json(const ExportedKernel& made, const std::string& output, const Ta
                {"mangled", made.kernel},
                {"gpu", made.gpu.name},
                {"launches", made.live_launches},
-               {"memory", made.why_all_memory.empty() ? "from pointers" : "all"},
+               {"memory", MEMORY_TAKEN[static_cast<std::size_t>(made.memory)]},
                {"blocks", made.extracted.blocks},
                {"block_bytes", made.extracted.block_bytes},
                {"occurrences", Json::array()}};
-  if (!made.why_all_memory.empty()) json["why_all_memory"] = made.why_all_memory;
+  if (!made.why_more_memory.empty()) json["why_more_memory"] = made.why_more_memory;
   for (const Extract& one : made.extracted.launches) {
     const Step& step = tape.steps()[one.step];
     Json row = {{"call", step.operation->call},

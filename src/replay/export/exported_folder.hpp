@@ -20,9 +20,9 @@ struct ExportedKernel {
   std::vector<std::string> notes;
   Extracted extracted;
   std::uint64_t live_launches = 0;  // of this kernel, on the tape
-  // Why the memory that its parameters lead to was not enough; empty: it was.
-  std::string why_all_memory;
-  FullReplay check;  // of the new folder
+  MemoryTaken memory = MemoryTaken::pointers;
+  std::string why_more_memory;  // than what its parameters lead to; empty: that was enough
+  FullReplay check;             // of the new folder
   bool is_right() const { return check.failures.empty() && !check.is_different(); }
 };
 

@@ -51,14 +51,14 @@ class Exporter {
     request_.folder = options_->folder;
     request_.output = options_->output;
     request_.launches.assign(steps.begin(), steps.end());
-    TRY(extract());
-    auto why = TRY(what_is_wrong());
-    if (why.empty()) return finished();
-    made_.why_all_memory = why;
-    request_.all_memory = true;
-    empty_folder(options_->output);
-    TRY(extract());
-    TRY(what_is_wrong());
+    for (MemoryTaken memory : {MemoryTaken::pointers, MemoryTaken::touching, MemoryTaken::all}) {
+      made_.memory = request_.memory = memory;
+      TRY(extract());
+      auto why = TRY(what_is_wrong());
+      if (why.empty()) break;
+      if (made_.why_more_memory.empty()) made_.why_more_memory = why;
+      if (memory != MemoryTaken::all) empty_folder(options_->output);
+    }
     return finished();
   }
 

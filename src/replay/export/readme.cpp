@@ -81,13 +81,14 @@ its file.
 }  // namespace
 
 std::string memory_sentence(const ExportedKernel& made) {
-  if (made.why_all_memory.empty())
-    return fmt::format("It has the {} that its parameters lead to or that it writes",
-                       count_of(made.extracted.blocks, "block of memory", "blocks of memory"));
-  return fmt::format(
-      "It has all {} that were live then, since with those that its parameters lead to it did not "
-      "do the same ({})",
-      count_of(made.extracted.blocks, "block of memory", "blocks of memory"), made.why_all_memory);
+  std::string blocks = count_of(made.extracted.blocks, "block of memory", "blocks of memory");
+  if (made.memory == MemoryTaken::pointers)
+    return fmt::format("It has the {} that its parameters lead to or that it writes", blocks);
+  std::string which = made.memory == MemoryTaken::all
+                          ? "that were live then"
+                          : "that its parameters lead to, with those that follow without a gap";
+  return fmt::format("It has the {} {}, since with fewer it did not do the same ({})", blocks,
+                     which, made.why_more_memory);
 }
 
 std::string readme_text(const ExportedKernel& made, const ExportedFolder& folder) {
@@ -104,7 +105,7 @@ std::string readme_text(const ExportedKernel& made, const ExportedFolder& folder
   text += fmt::format("- from: {}\n", printable(origin_of(*folder.manifest)));
   for (const bundle::Module& module : folder.manifest->modules)
     text += fmt::format("- code: {}\n", as_code(image_file(folder.manifest->images[module.image])));
-  text += fmt::format("- memory: {} ({}).\n", human_bytes(made.extracted.block_bytes),
+  text += fmt::format("- memory: {}. {}.\n", human_bytes(made.extracted.block_bytes),
                       printable(memory_sentence(made)));
   text += fmt::format(
       "- checked: on {}, {}.\n", made.gpu.name,

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "replay/export/granules.hpp"
 #include "util/console/terminal.hpp"
@@ -40,6 +42,16 @@ void Extraction::need(const bundle::Block& block) {
   known.size = std::max(known.size, block.size);
 }
 
+// In the order of addresses, so that it goes from one to the next.
+void Extraction::need_touching(const LiveBlocks& live) {
+  for (std::size_t i = 0; i + 1 < live.all().size(); i++) {
+    const bundle::Block &block = live.all()[i], &next = live.all()[i + 1];
+    if (blocks_.contains(block.address.value) && block.kind == next.kind &&
+        range_of_block(block).end == next.address.value)
+      need(next);
+  }
+}
+
 std::vector<const GpuCode::Variable*> Extraction::variables() const {
   const Manifest& manifest = bench_->folder().manifest();
   std::vector<bool> is_own(manifest.modules.size());
@@ -59,7 +71,7 @@ std::vector<Range> Extraction::block_ranges() const {
   return merged(std::move(all));
 }
 
-Result<> Extraction::survey(bool all_memory) {
+Result<> Extraction::survey(MemoryTaken memory) {
   MemoryView::Fingerprints first;
   for (Taken& taken : taken_) {
     TRY(play_up_to_(taken.step));
@@ -67,13 +79,14 @@ Result<> Extraction::survey(bool all_memory) {
     if (first.empty()) first = before;
     auto differing = view_.changes(first, before);
     differing_.insert(differing_.end(), differing.begin(), differing.end());
-    TRY(add_needed(taken, all_memory));
+    TRY(add_needed(taken, memory));
     TRY(run(taken.step));
     taken.written = view_.changes(before, TRY(view_.fingerprints()));
     differing_.insert(differing_.end(), taken.written.begin(), taken.written.end());
     LiveBlocks live(bench_->folder().manifest(), bench_->tape(), taken.step);
     for (const bundle::Block& block : live.all())
       if (!parts_in(taken.written, range_of_block(block)).empty()) need(block);
+    if (memory == MemoryTaken::touching) need_touching(live);
   }
   differing_ = merged(std::move(differing_));
   return settle_regions();
@@ -103,7 +116,7 @@ Result<> Extraction::follow(const LiveBlocks& live, std::vector<FoundPointer> po
   return ok();
 }
 
-Result<> Extraction::add_needed(Taken& taken, bool all_memory) {
+Result<> Extraction::add_needed(Taken& taken, MemoryTaken memory) {
   LiveBlocks live(bench_->folder().manifest(), bench_->tape(), taken.step);
   const bundle::Extent& parameters = launch_at(taken.step).parameters;
   auto found =
@@ -113,7 +126,7 @@ Result<> Extraction::add_needed(Taken& taken, bool all_memory) {
     taken.said.pointers.push_back(
         {static_cast<std::uint32_t>(pointer.offset), {pointer.to}, {block.address, block.size}});
   }
-  std::vector<bool> is_needed(live.all().size(), all_memory);
+  std::vector<bool> is_needed(live.all().size(), memory == MemoryTaken::all);
   TRY(follow(live, found, is_needed));
   for (std::size_t i = 0; i < is_needed.size(); i++)
     if (is_needed[i]) need(live.all()[i]);
@@ -154,9 +167,9 @@ Result<> Extraction::write_copy(bundle::FolderWriter& writer, const Taken& taken
 Result<std::vector<Range>> Extraction::run_again(Taken& taken,
                                                  const std::vector<std::string>& before,
                                                  const std::vector<std::string>& after) {
-  constexpr int TIMES = 3;
+  constexpr int TIMES = 3, MORE_TIMES = 24;  // where something differs, more of it does
   std::vector<Range> varying;
-  for (int i = 0; i < TIMES; i++) {
+  for (int i = 0; i < (varying.empty() ? TIMES : MORE_TIMES); i++) {
     for (std::size_t k = 0; k < taken.written.size(); k++)
       TRY(view_.write(taken.written[k], before[k]));
     TRY(driver_->synchronize());
@@ -285,6 +298,18 @@ Result<> Extraction::write(bundle::FolderWriter& writer) {
   return ok();
 }
 
+// It waits for the disk, which may take longer than a kernel may.
+Result<> Extraction::finish(bundle::FolderWriter& writer) {
+  std::jthread beating([this](const std::stop_token& stop) {
+    constexpr std::chrono::milliseconds OFTEN{50};
+    while (!stop.stop_requested()) {
+      progress_->beat();
+      std::this_thread::sleep_for(OFTEN);
+    }
+  });
+  return writer.finish(made_);
+}
+
 Result<Extracted> Extraction::extract(const Request& request) {
   for (std::uint64_t step : request.launches) {
     if (step >= bench_->tape().steps().size() || !bench_->tape().steps()[step].launch ||
@@ -294,10 +319,10 @@ Result<Extracted> Extraction::extract(const Request& request) {
     taken_.back().said.step = step;
   }
   if (taken_.empty()) return Error{"there is no launch to take", {}};
-  TRY(survey(request.all_memory));
+  TRY(survey(request.memory));
   auto writer = TRY(bundle::FolderWriter::create(request.output));
   TRY(write(writer));
-  TRY(writer.finish(made_));
+  TRY(finish(writer));
   Extracted done;
   done.blocks = blocks_.size();
   for (const auto& [address, block] : blocks_) done.block_bytes += block.size;

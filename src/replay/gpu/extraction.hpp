@@ -23,6 +23,7 @@ class Extraction {
   using PlayUpTo = std::function<Result<>(std::size_t step)>;
   Extraction(const Driver& driver, Progress& progress, Bench& bench, PlayUpTo play_up_to)
       : driver_(&driver),
+        progress_(&progress),
         bench_(&bench),
         view_(driver, progress, bench.memory(), bench.code()),
         play_up_to_(std::move(play_up_to)) {}
@@ -37,9 +38,9 @@ class Extraction {
   };
 
   // First the tape is played to see what the launches change,
-  Result<> survey(bool all_memory);
+  Result<> survey(MemoryTaken memory);
   Result<> run(std::size_t step);
-  Result<> add_needed(Taken& taken, bool all_memory);
+  Result<> add_needed(Taken& taken, MemoryTaken memory);
   Result<> follow(const LiveBlocks& live, std::vector<FoundPointer> pointers,
                   std::vector<bool>& is_needed) const;
   Result<> settle_regions();
@@ -53,9 +54,11 @@ class Extraction {
   Result<std::vector<bundle::PageRun>> write_pages(bundle::FolderWriter& writer,
                                                    const std::vector<Range>& of);
   Result<> write_variables(bundle::FolderWriter& writer, bool are_after);
+  Result<> finish(bundle::FolderWriter& writer);
   Result<> take_code(bundle::FolderWriter& writer);
 
   void need(const bundle::Block& block);
+  void need_touching(const LiveBlocks& live);
   // Variables of the launches' modules, where they are here.
   std::vector<const GpuCode::Variable*> variables() const;
   std::vector<Range> block_ranges() const;
@@ -64,6 +67,7 @@ class Extraction {
   }
 
   const Driver* driver_;
+  Progress* progress_;
   Bench* bench_;
   MemoryView view_;
   PlayUpTo play_up_to_;

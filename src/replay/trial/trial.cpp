@@ -95,7 +95,11 @@ class Rehearsal {
                                  one.different, one.compared),
                      "replay the folder by itself to see more"};
     usual_ = std::move(answer);
-    return ok();
+    if (std::any_of(usual_.attempted.begin(), usual_.attempted.end(),
+                    [](const Attempted& one) { return one.compared; }))
+      return ok();
+    return Error{"nothing that the kernel leaves is the same each time, so nothing can be compared",
+                 {}};
   }
 
   // If all occurrences are to leave the same, one that remembers the first is right each time.
@@ -225,14 +229,12 @@ class Rehearsal {
     bool is_elsewhere = !trial_.strayed.empty() ||
                         std::any_of(all.begin(), all.end(),
                                     [](const Attempted& one) { return !one.touched.empty(); });
-    if (is_elsewhere)
-      trial_.verdict = Verdict::different;
-    else if (std::all_of(all.begin(), all.end(), is_same))
+    trial_.verdict = Verdict::different;
+    if (is_elsewhere) return;
+    if (std::all_of(all.begin(), all.end(), is_same))
       trial_.verdict = Verdict::same;
     else if (options_->as && std::all_of(all.begin(), all.end(), is_near))
       trial_.verdict = Verdict::within;
-    else
-      trial_.verdict = Verdict::different;
   }
 
   const bundle::Folder* folder_;

@@ -114,7 +114,7 @@ void add_occurrences(Page& page, const Trial& trial, const std::vector<Occurrenc
                                         {"different"},
                                         {"not written"},
                                         {"elsewhere"},
-                                        {"rounds", 1},
+                                        {"in rounds", 1},
                                         {"inputs, too", 2},
                                         {"grid", 1, true},
                                         {"block", 1, true}});

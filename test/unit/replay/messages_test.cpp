@@ -15,10 +15,11 @@ TEST_CASE("Requests and answers are read as they were written") {
   CHECK(read->left_out == request.left_out);
   request.candidate = "other.cubin";
   request.launches = {5, 3};
-  request.all_memory = true;
+  request.memory = MemoryTaken::touching;
   read = request_in(line_of(request));
   REQUIRE(read);
-  CHECK((read->candidate == "other.cubin" && read->launches[1] == 3 && read->all_memory));
+  CHECK((read->candidate == "other.cubin" && read->launches[1] == 3 &&
+         read->memory == request.memory));
   Answer answer;
   answer.error = "no memory";
   answer.step = 7;
