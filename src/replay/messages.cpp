@@ -18,6 +18,12 @@ void describe(auto& fields, Is<Request> auto& request) {
   fields("launch", request.launch);
   fields("alone", request.alone);
   fields("window_ms", request.window_ms);
+  fields("candidate", request.candidate);
+  fields("candidate_for", request.candidate_for);
+  fields("launches", request.launches);
+  fields("output", request.output);
+  fields("memory", request.memory);
+  fields("poisoned", request.poisoned);
 }
 
 void describe(auto& fields, Is<Gpu> auto& gpu) {
@@ -26,11 +32,6 @@ void describe(auto& fields, Is<Gpu> auto& gpu) {
   fields("major", gpu.major);
   fields("minor", gpu.minor);
   fields("memory", gpu.memory);
-}
-
-void describe(auto& fields, Is<Addresses> auto& addresses) {
-  fields("begin", addresses.begin);
-  fields("size", addresses.size);
 }
 
 void describe(auto& fields, Is<Skipped> auto& skipped) {
@@ -117,6 +118,10 @@ void describe(auto& fields, Is<Answer> auto& answer) {
   fields("energy", answer.energy);
   fields("isolated_energy", answer.isolated_energy);
   fields("no_energy", answer.no_energy);
+  fields("extracted", answer.extracted);
+  fields("poisoned", answer.poisoned);
+  fields("attempted", answer.attempted);
+  fields("strayed", answer.strayed);
 }
 
 namespace {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bundle/fields.hpp"
+#include "replay/kernel_messages.hpp"
 #include "util/result.hpp"
 #include "util/system/fd.hpp"
 
@@ -30,9 +31,13 @@ enum class Task : std::uint8_t {
   finish,    // runs the rest of the tape, and compares what comes out
   rest,      // does nothing for a while, and measures energy
   repeat,    // runs the tape over and over, and measures energy
+  extract,   // writes a folder with some launches of the tape, and the memory that they need
+  poison,    // finds what launches write without reading it
+  attempt,   // runs launches in some order, and compares what each leaves
 };
-inline constexpr std::array<std::string_view, 9> TASKS = {
-    "describe", "prepare", "check", "walk", "time", "isolate", "finish", "rest", "repeat"};
+inline constexpr std::array<std::string_view, 12> TASKS = {
+    "describe", "prepare", "check",  "walk",    "time",   "isolate",
+    "finish",   "rest",    "repeat", "extract", "poison", "attempt"};
 constexpr const auto& names_of(Task) { return TASKS; }
 
 struct Request {
@@ -44,17 +49,18 @@ struct Request {
   std::uint32_t launch = 0;     // of distinct_launches()
   bool alone = false;           // it is not run after those before it
   std::uint32_t window_ms = 0;  // in which energy is measured; 0: it is not
+  // prepare: the file with the code that takes a kernel's place, and the kernel's name
+  std::string candidate = {}, candidate_for = {};
+  std::vector<std::uint64_t> launches = {};  // extract: steps; attempt: occurrences, in that order
+  std::string output = {};                   // extract: the new folder
+  MemoryTaken memory = MemoryTaken::pointers;  // extract
+  std::vector<Poisoned> poisoned = {};         // attempt: by occurrence
 };
 
 struct Gpu {
   std::string name, driver;  // "NVIDIA H200", "13.0": the CUDA version that it has
   std::uint32_t major = 0, minor = 0;
   std::uint64_t memory = 0;
-};
-
-struct Addresses {
-  bundle::Address begin;
-  std::uint64_t size = 0;
 };
 
 // Steps that were not run.
@@ -132,6 +138,10 @@ struct Answer {
   std::optional<Energy> energy;
   std::optional<IsolatedEnergy> isolated_energy;
   std::optional<std::string> no_energy;  // why there is none
+  std::optional<Extracted> extracted;
+  std::vector<Poisoned> poisoned;
+  std::vector<Attempted> attempted;
+  std::vector<Addresses> strayed;  // what changed of all other memory
 };
 
 std::string line_of(const Request& request);

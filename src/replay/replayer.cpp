@@ -4,29 +4,13 @@
 
 #include <algorithm>
 
-#include "util/console/terminal.hpp"
+#include "replay/ready.hpp"
 
 namespace cudabpf::replay {
 
 namespace {
 
-constexpr int MOST_STARTS = 8;            // until all addresses are to be had
 constexpr std::size_t MOST_FAILURES = 8;  // of different kernels
-
-Error error_of(const Answer& answer) { return {*answer.error, answer.hint.value_or("")}; }
-
-Error not_to_be_had(const std::vector<Addresses>& moved) {
-  constexpr std::size_t SHOWN = 4;
-  std::string which;
-  for (std::size_t i = 0; i < std::min(moved.size(), SHOWN); i++)
-    which += fmt::format("{}{:#x} ({})", which.empty() ? "" : ", ", moved[i].begin.value,
-                         human_bytes(moved[i].size));
-  if (moved.size() > SHOWN) which += fmt::format(" and {} more", moved.size() - SHOWN);
-  return {fmt::format("the program's memory lay where none of {} processes got any: {}",
-                      MOST_STARTS, which),
-          "nothing of the capture can be run without it; try again, or capture it again without "
-          "setarch -R or a debugger"};
-}
 
 bool has(const std::vector<std::uint32_t>& launches, std::uint32_t launch) {
   return std::count(launches.begin(), launches.end(), launch) > 0;
@@ -50,20 +34,14 @@ Result<Gpu> Replayer::gpu() {
 
 Result<> Replayer::make_ready() {
   if (worker_) return ok();
-  Answer answer;
-  for (int i = 0; i < MOST_STARTS; i++) {
-    TRY(start());
-    answer = worker_->ask({.task = Task::prepare,
-                           .folder = options_.folder,
-                           .left_out = left_out_,
-                           .left_steps = left_steps_});
-    if (answer.error) return error_of(answer);
-    if (!answer.moved.empty()) continue;
-    result_.gpu = answer.gpu.value_or(Gpu{});
-    result_.notes = answer.notes;
-    return ok();
-  }
-  return not_to_be_had(answer.moved);
+  Request request{.task = Task::prepare,
+                  .folder = options_.folder,
+                  .left_out = left_out_,
+                  .left_steps = left_steps_};
+  Answer answer = TRY(start_ready(worker_, request, options_.patience));
+  result_.gpu = answer.gpu.value_or(Gpu{});
+  result_.notes = answer.notes;
+  return ok();
 }
 
 Result<Answer> Replayer::run(Task task) {

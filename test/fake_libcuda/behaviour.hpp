@@ -89,6 +89,7 @@ Status cuModuleLoadFatBinary(Handle* module, void* image);
 Status cuModuleUnload(Handle module);
 Status cuModuleGetFunction(Handle* function, Handle module, const char* name);
 Status cuModuleGetFunctionCount(uint32_t* count, Handle module);
+Status cuModuleEnumerateFunctions(Handle* functions, uint32_t count, Handle module);
 Status cuLibraryLoadData(Handle* library, void* code, void* jit_options, void* jit_values,
                          uint32_t jit_count, void* options, void* values, uint32_t count);
 Status cuLibraryLoadFromFile(Handle* library, const char* path, void* jit_options, void* jit_values,

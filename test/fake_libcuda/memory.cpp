@@ -211,6 +211,15 @@ Status cuMemHostUnregister(void* pointer) {
   return memory().registered.erase(pointer) ? kSuccess : kHostMemoryNotRegistered;
 }
 
+bool is_pinned(uint64_t at, uint64_t size) {
+  for (const auto* in : {&memory().host, &memory().registered})
+    for (const auto& [pointer, length] : *in) {
+      const auto from = reinterpret_cast<uint64_t>(pointer);
+      if (at >= from && at - from <= length && size <= length - (at - from)) return true;
+    }
+  return false;
+}
+
 Status cuMemHostGetDevicePointer(DevicePtr* device_pointer, void* pointer, uint32_t) {
   if (!device_pointer || !pointer) return kInvalidValue;
   *device_pointer = reinterpret_cast<DevicePtr>(pointer);  // one address space, as on 64-bit Linux

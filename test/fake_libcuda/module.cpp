@@ -29,6 +29,7 @@ struct Images {
   std::map<Handle, Image> modules, libraries;
   std::map<Handle, Handle> function_of_kernel, kernel_of_function;
   std::map<Handle, uint32_t> most_shared;  // by function or kernel
+  std::map<Handle, std::string> does;      // where its image says so
 };
 
 Images& images() {
@@ -79,6 +80,7 @@ void drop(const Image& image) {
       images().function_of_kernel.erase(derived);
     }
     images().most_shared.erase(*function);
+    images().does.erase(*function);
     free_function(*function);
   }
 }
@@ -95,23 +97,42 @@ Status unload(std::map<Handle, Image>& from, Handle handle) {
   return kSuccess;
 }
 
+// Hold state_mutex.
+Handle function_named(Image& image, const char* name, const char* does) {
+  for (const Handle known : image.functions)
+    if (strcmp(function_name(known), name) == 0) return known;
+  image.functions.push_back(new_function(name));
+  images().does[image.functions.back()] = does;
+  return image.functions.back();
+}
+
 Status get(std::map<Handle, Image>& from, Handle* function, Handle handle, const char* name) {
   if (!function || !name) return kInvalidValue;
   const std::lock_guard lock(state_mutex());
   const auto image = from.find(handle);
   if (image == from.end()) return kInvalidHandle;
   if (is_missing(name)) return kNotFound;
-  const auto& content = image->second.content;
-  if (content &&
-      std::find(content->kernels.begin(), content->kernels.end(), name) == content->kernels.end())
-    return kNotFound;
-  for (const Handle known : image->second.functions) {
-    if (strcmp(function_name(known), name) == 0) {
-      *function = known;
-      return kSuccess;
-    }
+  const char* does = name;
+  if (const auto& content = image->second.content) {
+    const auto found = std::find_if(content->kernels.begin(), content->kernels.end(),
+                                    [&](const ImageKernel& kernel) { return kernel.name == name; });
+    if (found == content->kernels.end()) return kNotFound;
+    does = found->does.c_str();
   }
-  image->second.functions.push_back(*function = new_function(name));
+  *function = function_named(image->second, name, does);
+  return kSuccess;
+}
+
+Status list(std::map<Handle, Image>& from, Handle* functions, uint32_t most, Handle handle) {
+  if (!functions) return kInvalidValue;
+  const std::lock_guard lock(state_mutex());
+  const auto image = from.find(handle);
+  if (image == from.end()) return kInvalidHandle;
+  if (image->second.content)
+    for (const ImageKernel& kernel : image->second.content->kernels)
+      function_named(image->second, kernel.name.c_str(), kernel.does.c_str());
+  const auto& all = image->second.functions;
+  std::copy_n(all.begin(), std::min<size_t>(all.size(), most), functions);
   return kSuccess;
 }
 
@@ -120,7 +141,9 @@ Status count(const std::map<Handle, Image>& in, uint32_t* number, Handle handle)
   const std::lock_guard lock(state_mutex());
   const auto image = in.find(handle);
   if (image == in.end()) return kInvalidHandle;
-  *number = static_cast<uint32_t>(image->second.functions.size());
+  const auto& content = image->second.content;
+  *number =
+      static_cast<uint32_t>(content ? content->kernels.size() : image->second.functions.size());
   return kSuccess;
 }
 
@@ -177,7 +200,7 @@ Status give_parameter(Handle function, bool is_kernel, uint64_t index, uint64_t*
   const std::lock_guard lock(state_mutex());
   const char* name = function_name(function);
   if (!name || !is_of_kind(function, is_kernel)) return kInvalidHandle;
-  const Kernel* kernel = computes() ? find_kernel(name) : nullptr;
+  const Kernel* kernel = computes() ? find_kernel(what_it_does(function)) : nullptr;
   Parameter parameter = {static_cast<uint16_t>(index * 8), 8};
   if (kernel) {
     if (index >= kernel->parameters.size()) return kInvalidValue;
@@ -232,6 +255,11 @@ DevicePtr variable_of(Handle function, const char* name) {
   return 0;
 }
 
+const char* what_it_does(Handle function) {
+  const auto does = images().does.find(kernel_of(function));
+  return does == images().does.end() ? function_name(function) : does->second.c_str();
+}
+
 uint32_t most_shared_of(Handle function) {
   uint32_t most = 0;
   for (const Handle of : {function, kernel_of(function)}) {
@@ -267,6 +295,9 @@ Status cuModuleGetFunction(Handle* function, Handle module, const char* name) {
 }
 Status cuModuleGetFunctionCount(uint32_t* number, Handle module) {
   return count(images().modules, number, module);
+}
+Status cuModuleEnumerateFunctions(Handle* functions, uint32_t number, Handle module) {
+  return list(images().modules, functions, number, module);
 }
 
 Status cuLibraryLoadData(Handle* library, void* code, void*, void*, uint32_t, void*, void*,

@@ -12,6 +12,7 @@
 
 #include "bundle/folder.hpp"
 #include "cli/commands.hpp"
+#include "cli/commands/replay/kernel_commands.hpp"
 #include "cli/help.hpp"
 #include "cli/reading_command.hpp"
 #include "cli/request/invoker.hpp"
@@ -25,11 +26,10 @@
 #include "replay/replayer.hpp"
 #include "replay/times/actual_times.hpp"
 #include "replay/times/times_page.hpp"
+#include "replay/trial/occurrences.hpp"
 #include "util/console/log.hpp"
-#include "util/demangle/demangle.hpp"
 #include "util/exit_codes.hpp"
 #include "util/system/privileges.hpp"
-#include "util/text/glob.hpp"
 
 namespace cudabpf::cli {
 
@@ -45,6 +45,7 @@ struct ReplayFlags {
   std::vector<std::string> traces;  // to compare with
   bool list = false, full = false, isolated = false, energy = false, json = false;
   std::uint32_t runs = 10;
+  KernelFlags kernel;
 };
 
 struct Opened {
@@ -145,19 +146,12 @@ Result<int> replay_all(const ReplayFlags& flags) {
   return status_of(result);
 }
 
-// Whole, short or mangled.
-bool is_named(const std::string& pattern, const std::string& mangled) {
-  std::string whole = demangle(mangled);
-  return glob_match(pattern, whole) || glob_match(pattern, short_name(whole)) ||
-         glob_match(pattern, mangled);
-}
-
 Result<std::vector<std::uint32_t>> launches_of(const ReplayFlags& flags, const Opened& capture) {
   auto distinct = replay::distinct_launches(capture.tape, capture.manifest());
   std::vector<std::uint32_t> wanted;
   for (std::uint32_t i = 0; i < distinct.size(); i++)
     if (flags.match.empty() ||
-        is_named(flags.match, capture.manifest().kernels[distinct[i].kernel].name))
+        replay::is_named(flags.match, capture.manifest().kernels[distinct[i].kernel].name))
       wanted.push_back(i);
   if (wanted.empty())
     return Error{flags.match.empty() ? "the capture has no launches"
@@ -288,6 +282,12 @@ Result<int> compare(const ReplayFlags& flags) {
   return status == exit_code::OK ? status_of(compared.isolated.tape) : status;
 }
 
+Result<int> replay_one_kernel(const ReplayFlags& flags) {
+  auto options = TRY(options_of(flags));
+  return replay_kernel(flags.kernel, {flags.folder, flags.output, flags.match, options.runs,
+                                      options.patience, flags.json});
+}
+
 void add_replay_footer(CLI::App& sub) {
   using namespace exit_code;
   add_footer(sub,
@@ -295,6 +295,8 @@ void add_replay_footer(CLI::App& sub) {
               "cudabpf replay capture --isolated --match '*gemm*'",
               "cudabpf replay capture --compare run.jsonl   the trace of the same run",
               "cudabpf replay capture --energy   takes seconds for each kernel",
+              "cudabpf replay capture --export 'add*' -o kernel   that kernel alone",
+              "cudabpf replay kernel --with faster.cubin   does it do the same, and how fast?",
               "cudabpf replay capture --runs 50 --json   on a GPU like the one it was captured on"},
              fmt::format("{} done, and memory is as the program left it; {} it is not; {} wrong "
                          "usage; {} no such kernel; "
@@ -348,11 +350,11 @@ void add_replay(CLI::App& app, Action& action) {
       ->type_name("TIME")
       ->capture_default_str()
       ->needs(energy);
+  add_kernel_options(*sub, flags->kernel,
+                     {list_only, full, isolated, energy, sub->get_option("--compare")});
   sub->add_option("--match", flags->match,
-                  "With --isolated or --energy: only kernels with such names (*, ?, [abc])")
-      ->type_name("PATTERN")
-      ->excludes(list_only)
-      ->excludes(full);
+                  "With --isolated, --energy or --with: only kernels with such names (*, ?, [abc])")
+      ->type_name("PATTERN");
   sub->add_option("--runs", flags->runs, "How many runs are timed; 0: none")
       ->type_name("N")
       ->capture_default_str();
@@ -361,7 +363,8 @@ void add_replay(CLI::App& app, Action& action) {
       ->type_name("TIME")
       ->capture_default_str();
   sub->add_option("-o,--output", flags->output,
-                  fmt::format("Write {}, with --compare {}, and with --energy {} into this folder",
+                  fmt::format("Write {}, with --compare {}, and with --energy {} into this folder; "
+                              "with --export, the new folder",
                               TIMING_FILE, COMPARISON_FILE, ENERGY_FILE))
       ->type_name("DIR")
       ->excludes(list_only)
@@ -371,10 +374,12 @@ void add_replay(CLI::App& app, Action& action) {
   sub->callback([flags, &action] {
     action = [flags]() -> Result<int> {
       TRY(give_up_rights());
+      if (!flags->match.empty() && !flags->isolated && !flags->energy &&
+          flags->kernel.candidate.empty())
+        return Error{"--match goes with --isolated, --energy or --with", {}, exit_code::USAGE};
+      if (flags->kernel.is_given()) return replay_one_kernel(*flags);
       if (flags->list) return list(*flags);
       if (!flags->traces.empty() || flags->energy) return compare(*flags);
-      if (!flags->match.empty() && !flags->isolated)
-        return Error{"--match needs --isolated or --energy", {}, exit_code::USAGE};
       return flags->isolated ? replay_isolated(*flags) : replay_all(*flags);
     };
   });

@@ -83,6 +83,8 @@ Result<std::unique_ptr<Bench>> Bench::set_up(const Driver& driver, Progress& pro
   TRY(bench->make_context(device, answer));
   TRY(bench->memory_.back(device));
   TRY(bench->code_.load(bench->folder_, bench->tape_, device));
+  if (!request.candidate.empty())
+    TRY(bench->code_.replace(bench->folder_.manifest(), request.candidate_for, request.candidate));
   TRY(bench->player_.prepare());
   bench->player_.leave_out(request.left_out, request.left_steps);
   if (bench->memory_.are_moved_to_gpu())

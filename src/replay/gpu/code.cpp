@@ -86,12 +86,13 @@ void GpuCode::place_variables(const bundle::Module& captured, const Module& modu
     Status status = module.is_library
                         ? driver_->library_variable.status_of(&at, &size, module.handle, name)
                         : driver_->module_variable.status_of(&at, &size, module.handle, name);
-    if (status.succeeded() && size == variable.size)
+    if (status.succeeded() && size == variable.size) {
       variables_.push_back({&variable, at});
-    else
-      notes_.push_back(
-          fmt::format("the variable {} keeps what its image says: {}", variable.name,
-                      status.succeeded() ? "it has another size here" : status.text()));
+      continue;
+    }
+    absent_.push_back(&variable);
+    notes_.push_back(fmt::format("the variable {} keeps what its image says: {}", variable.name,
+                                 status.succeeded() ? "it has another size here" : status.text()));
   }
 }
 
@@ -145,6 +146,12 @@ Result<> GpuCode::restore_variables(std::string_view data) {
     TRY(driver_->copy_to_device(variable.at, data.data() + before->offset, before->size));
   }
   return ok();
+}
+
+bool GpuCode::has(std::uint64_t address) const {
+  return std::none_of(absent_.begin(), absent_.end(), [=](const bundle::Variable* variable) {
+    return address >= variable->address.value && address - variable->address.value < variable->size;
+  });
 }
 
 DevicePtr GpuCode::here(std::uint64_t address, std::uint64_t size) const {

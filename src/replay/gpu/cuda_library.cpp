@@ -17,6 +17,9 @@ Result<Driver> Driver::load() {
   driver.member.address =                                                          \
       reinterpret_cast<decltype(driver.member.address)>(dlsym(library, exported)); \
   if (!driver.member) missing = exported;
+#define NEWER_DRIVER_FUNCTION(member, exported, parameters) \
+  driver.member.address =                                   \
+      reinterpret_cast<decltype(driver.member.address)>(dlsym(library, exported));
 #include "replay/gpu/driver_functions.def"
 #undef DRIVER_FUNCTION
   if (missing)

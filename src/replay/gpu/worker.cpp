@@ -12,8 +12,10 @@
 #include <string>
 #include <thread>
 
+#include "replay/gpu/attempts.hpp"
 #include "replay/gpu/bench.hpp"
 #include "replay/gpu/end_state.hpp"
+#include "replay/gpu/extraction.hpp"
 #include "replay/gpu/launch_timing.hpp"
 #include "replay/gpu/power_meter.hpp"
 #include "replay/gpu/saved_state.hpp"
@@ -54,6 +56,9 @@ class Worker {
     if (request.task == Task::isolate) return isolate(request, answer);
     if (request.task == Task::finish) return finish(answer);
     if (request.task == Task::rest) return rest(request.window_ms, answer);
+    if (request.task == Task::extract) return extract(request, answer);
+    if (request.task == Task::poison || request.task == Task::attempt)
+      return attempt(request, answer);
     at_.reset();
     if (request.task == Task::repeat) return repeat(request.window_ms, answer);
     if (request.task == Task::time) return time(request.runs, answer);
@@ -199,6 +204,23 @@ class Worker {
     at_.reset();
     if (end_) answer.comparison = TRY(end_->judge());
     answer.skipped = bench_->player().skipped();
+    return ok();
+  }
+
+  Result<> extract(const Request& request, Answer& answer) {
+    Extraction extraction(*driver_, *progress_, *bench_,
+                          [this](std::size_t step) { return play_up_to(step); });
+    answer.extracted = TRY(extraction.extract(request));
+    return ok();
+  }
+
+  // Memory is as each occurrence wants it anyway, once it was loaded.
+  Result<> attempt(const Request& request, Answer& answer) {
+    Attempts attempts(*driver_, *progress_, *bench_);
+    TRY(bench_->load(0));
+    at_.reset();
+    if (request.task == Task::attempt) return attempts.attempt(request, answer);
+    answer.poisoned = TRY(attempts.poison());
     return ok();
   }
 

@@ -30,9 +30,9 @@ std::vector<unsigned char> bytes_of(const std::string& hex) {
 
 void read_line(ImageContent& content, const std::string& line) {
   std::istringstream words(line);
-  std::string what, name, hex;
+  std::string what, name, hex;  // of a kernel: what it does
   words >> what >> name >> hex;
-  if (what == "kernel") content.kernels.push_back(name);
+  if (what == "kernel") content.kernels.push_back({name, hex.empty() ? name : hex});
   if (what == "variable") content.variables.push_back({name, bytes_of(hex)});
 }
 
@@ -58,7 +58,8 @@ std::optional<ImageContent> in_ptx(const char* text) {
     if (const size_t entry = line.find(kEntry); entry != line.npos) {
       any = true;
       const size_t name = entry + kEntry.size();
-      content.kernels.push_back(line.substr(name, line.find('(', name) - name));
+      const std::string kernel = line.substr(name, line.find('(', name) - name);
+      content.kernels.push_back({kernel, kernel});
     }
     if (!line.starts_with(kComment)) continue;
     any = true;

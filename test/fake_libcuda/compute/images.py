@@ -6,7 +6,8 @@ EM_CUDA = 190
 
 
 def text_of(kernels, variables):
-    """-> the lines that say what is in the image. `variables`: bytes by name"""
+    """-> the lines that say what is in the image. `kernels`: names; "scale fault": one named scale that does what fault does.
+    `variables`: bytes by name"""
     return "".join([*(f"kernel {name}\n" for name in kernels),
                     *(f"variable {name} {content.hex()}\n" for name, content in variables.items())])
 

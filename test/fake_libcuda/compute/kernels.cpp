@@ -18,7 +18,7 @@ float* floats(uint64_t at) { return reinterpret_cast<float*>(at); }
 
 bool is_array(uint64_t at, uint64_t count, uint64_t element_size) {
   const std::lock_guard lock(state_mutex());
-  return is_memory(at, count * element_size);
+  return is_memory(at, count * element_size) || is_pinned(at, count * element_size);
 }
 
 // (float* out, uint32_t count, float value)
@@ -121,6 +121,50 @@ Status print(const KernelRun& run) {
   return kSuccess;
 }
 
+// ----- what other code for `add` may be
+
+Status add_slowly(const KernelRun& run) {
+  constexpr timespec kLong = {0, 300'000};
+  nanosleep(&kLong, nullptr);
+  return add(run);
+}
+
+// By the smallest step that a float can be off.
+Status add_off(const KernelRun& run) {
+  if (const Status bad = add(run)) return bad;
+  ++reinterpret_cast<uint32_t*>(run.parameter<uint64_t>(16))[run.parameter<uint32_t>(24) / 2];
+  return kSuccess;
+}
+
+Status add_half(const KernelRun& run) {
+  std::vector<unsigned char> half(run.parameters, run.parameters + 28);
+  const uint32_t count = run.parameter<uint32_t>(24) / 2;
+  memcpy(half.data() + 24, &count, sizeof count);
+  return add({half.data(), run.grid, run.block, run.variable});
+}
+
+// It has its inputs as room for what it computes.
+Status add_over_inputs(const KernelRun& run) {
+  if (const Status bad = add(run)) return bad;
+  for (const uint32_t input : {0, 8}) floats(run.parameter<uint64_t>(input))[0] = -1.F;
+  return kSuccess;
+}
+
+// Computes once, and gives the same answer from then on.
+Status add_cached(const KernelRun& run) {
+  static std::vector<float> answer;
+  const auto out = run.parameter<uint64_t>(16);
+  const auto count = run.parameter<uint32_t>(24);
+  if (!answer.empty()) {
+    if (!is_array(out, count, 4)) return kIllegalAddress;
+    std::copy_n(answer.begin(), std::min<size_t>(count, answer.size()), floats(out));
+    return kSuccess;
+  }
+  if (const Status bad = add(run)) return bad;
+  answer.assign(floats(out), floats(out) + count);
+  return kSuccess;
+}
+
 Status fault(const KernelRun&) { return kIllegalAddress; }
 
 Status hang(const KernelRun&) {
@@ -140,6 +184,11 @@ const Kernel kKernels[] = {
     {"not_deterministic", {{0, 8}, {8, 4}}, not_deterministic},
     {"advance", {{0, 8}, {8, 8}}, advance},
     {"print", {}, print},
+    {"add_slowly", {{0, 8}, {8, 8}, {16, 8}, {24, 4}}, add_slowly},
+    {"add_off", {{0, 8}, {8, 8}, {16, 8}, {24, 4}}, add_off},
+    {"add_over_inputs", {{0, 8}, {8, 8}, {16, 8}, {24, 4}}, add_over_inputs},
+    {"add_half", {{0, 8}, {8, 8}, {16, 8}, {24, 4}}, add_half},
+    {"add_cached", {{0, 8}, {8, 8}, {16, 8}, {24, 4}}, add_cached},
     {"fault", {}, fault},
     {"hang", {}, hang},
 };
@@ -182,7 +231,7 @@ const Kernel* find_kernel(const char* name) {
 }
 
 Status check_launch(const Launch& launch) {
-  const char* name = function_name(launch.function);
+  const char* name = what_it_does(launch.function);
   const Kernel* kernel = computes() && name ? find_kernel(name) : nullptr;
   if (!kernel) return kSuccess;
   if (launch.shared > std::max(kSharedWithoutAsking, most_shared_of(launch.function)))
@@ -193,7 +242,7 @@ Status check_launch(const Launch& launch) {
 }
 
 std::vector<unsigned char> parameters_of(const Launch& launch, std::vector<void*>& pointers) {
-  const char* name = function_name(launch.function);
+  const char* name = what_it_does(launch.function);
   const Kernel* kernel = name ? find_kernel(name) : nullptr;
   std::vector<unsigned char> parameters;
   if (!kernel || !read_parameters(launch, *kernel, parameters)) return {};
@@ -203,7 +252,7 @@ std::vector<unsigned char> parameters_of(const Launch& launch, std::vector<void*
 }
 
 Action run_action(const Launch& launch) {
-  const char* name = function_name(launch.function);
+  const char* name = what_it_does(launch.function);
   const Kernel* kernel = computes() && name ? find_kernel(name) : nullptr;
   std::vector<unsigned char> parameters;
   if (!kernel || !read_parameters(launch, *kernel, parameters)) return {};

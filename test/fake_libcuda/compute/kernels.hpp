@@ -66,14 +66,19 @@ struct Variable {
   std::vector<unsigned char> content;
 };
 
+struct ImageKernel {
+  std::string name;
+  std::string does;  // the name of the kernel that it runs
+};
+
 struct ImageContent {
-  std::vector<std::string> kernels;
+  std::vector<ImageKernel> kernels;
   std::vector<Variable> variables;
 };
 // The image's, if it is one that the simulated GPU can run: a cubin with a section of the type
 // below, by itself, in a fat binary or behind a wrapper of one, or PTX. Each line of the section,
-// and each comment `//fake` of the PTX, is `kernel NAME` or `variable NAME HEX`. PTX that was not
-// written for it has its entries.
+// and each comment `//fake` of the PTX, is `kernel NAME [DOES]` or `variable NAME HEX`. PTX that was
+// not written for it has its entries.
 constexpr uint32_t kImageSection = 0x7000fa4e;
 std::optional<ImageContent> content_of(const void* image);
 

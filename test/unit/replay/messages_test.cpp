@@ -13,6 +13,13 @@ TEST_CASE("Requests and answers are read as they were written") {
   REQUIRE(read);
   CHECK((read->task == Task::walk && read->folder == "folder" && read->runs == 4));
   CHECK(read->left_out == request.left_out);
+  request.candidate = "other.cubin";
+  request.launches = {5, 3};
+  request.memory = MemoryTaken::touching;
+  read = request_in(line_of(request));
+  REQUIRE(read);
+  CHECK((read->candidate == "other.cubin" && read->launches[1] == 3 &&
+         read->memory == request.memory));
   Answer answer;
   answer.error = "no memory";
   answer.step = 7;
@@ -21,6 +28,10 @@ TEST_CASE("Requests and answers are read as they were written") {
   answer.comparison = Comparison{};
   answer.comparison->memory.different = 1;
   answer.timing = Timing{{1, 2}, {{0, 3, 4, 5, 6}}};
+  answer.extracted = Extracted{{{7, {{8, {0x10}, {{0x10}, 4}}}, 5, 6, {{{0x20}, 8}}}}, 1, 4096};
+  answer.poisoned = {{{{{0x10}, 4}}, 3}};
+  answer.attempted.resize(1);
+  answer.attempted[0].errors[2].absolute = ~std::uint64_t{0};
   auto again = answer_in(line_of(answer));
   REQUIRE(again);
   CHECK(line_of(*again) == line_of(answer));

@@ -1,0 +1,34 @@
+// A tape of one kernel alone, as --export writes it: launches that can be run in any order.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "replay/ranges.hpp"
+#include "replay/tape.hpp"
+
+namespace cudabpf::replay {
+
+struct Occurrence {
+  struct Part {
+    Range range;
+    bundle::Extent bytes;
+  };
+  std::size_t step = 0;   // the launch
+  std::vector<Part> in;   // what is copied to the GPU before it
+  std::vector<Part> out;  // what is copied to the host after it, with what is expected there
+};
+
+// Nothing: the tape has something else, or does not copy the same ranges before each launch, with
+// all that any launch writes among them.
+std::optional<std::vector<Occurrence>> occurrences_in(const Tape& tape, const Manifest& manifest);
+
+// The one kernel of the tape whose name is like the pattern (whole, short or mangled; empty: any).
+// An error lists them, if there are several.
+Result<std::string> kernel_like(const std::string& pattern, const Tape& tape,
+                                const Manifest& manifest);
+bool is_named(const std::string& pattern, const std::string& mangled);
+
+}  // namespace cudabpf::replay
