@@ -89,6 +89,34 @@ class Replays:
             self.check(f"replay, {name}: the tape's kernels take as long as the program's, within 2 %",
                        passes == int(passes) and abs(error) <= 2, (passes, error))
 
+        self.one_kernel(name, folder)
+
+    def one_kernel(self, name, folder):
+        """The kernel that is launched most often: alone, without cudabpf, and its own code in its place."""
+        with open(f"{folder}/manifest.json", encoding="utf-8") as file:
+            kernels = json.load(file)["kernels"]
+        with open(f"{folder}/tape.jsonl", encoding="utf-8") as tape:
+            launches = collections.Counter(kernels[line["launch"]["kernel"]]["name"] for line in map(json.loads, tape) if line["op"] == "launch")
+        if not launches:
+            self.skipped(f"replay, {name}: one kernel", "all launches are in graphs")
+            return
+        kernel, alone = launches.most_common(1)[0][0], f"{folder}-kernel"
+        status, exported = answer(self.machine.cudabpf, folder, "--export", kernel, "-o", alone)
+        self.check(f"replay, {name}: {kernel} alone", status == 0, (status, exported))
+        if status:
+            return
+        print(f"        {name}: {len(exported['occurrences'])} of {exported['launches']} launches, memory {exported['memory']}, "
+              f"{exported['block_bytes'] >> 20} MiB, {[one['in_bytes'] for one in exported['occurrences']]} bytes given")
+        compiled = subprocess.run(["g++", "-O2", "-o", f"{alone}/launch", f"{alone}/launch.cpp", "-l:libcuda.so.1"], check=False,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.check(f"replay, {name}: launch.cpp is compiled", compiled.returncode == 0, compiled.stdout)
+        done = subprocess.run([f"{alone}/launch"], check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.check(f"replay, {name}: launch.cpp finds all equal", done.returncode == 0, done.stdout)
+        image = f"{alone}/images/{os.listdir(f'{alone}/images')[0]}"
+        status, tried = answer(self.machine.cudabpf, alone, "--with", image)
+        self.check(f"replay, {name}: its own code does the same", status == 0 and tried["verdict"] == "same", (status, tried))
+        print(f"        {name}: {[one['speed_up'] for one in tried.get('launches', [])]}, {tried.get('notes')}")
+
     def check_size(self, name, folder):
         with open(f"{folder}/manifest.json", encoding="utf-8") as file:
             manifest = json.load(file)

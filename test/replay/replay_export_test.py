@@ -204,6 +204,35 @@ class ReplayExport(Exporting):
         capture.write(self.folder)
         self.assertIn("it changes no memory", self.refused("--export", "fill", "-o", str(self.kernel)))
 
+    def test_pointer_in_a_variable(self):
+        """What a variable of the kernel's code points to is needed, too."""
+        capture = Capture()
+        kernel = capture.load(["scale_by_variable"], variables={"factor": (bytes(8), struct.pack("<Q", OTHER))})["scale_by_variable"]
+        for block in (A, B, OTHER):
+            capture.block(block, SIZE)
+        capture.before.put(A, floats(*[1] * COUNT))
+        capture.before.put(OTHER, b"x" * SIZE)
+        capture.after.put(A, floats(*[0] * COUNT))
+        capture.launch(kernel, A, COUNT)
+        self.assertEqual(self.export(capture, "scale*")["blocks"], 2)
+        self.assertEqual(sorted(int(block["address"], 16) for block in self.manifest()["blocks"]), [A, OTHER])
+
+    def test_hostile_captures(self):
+        """Sizes that nothing has: an answer or an error, but no signal, and soon."""
+        for what, change in (("block", lambda capture: capture.block(1 << 44, 1 << 55)),
+                             ("pinned", lambda capture: capture.block(1 << 44, 1 << 55, kind="pinned")),
+                             ("variable", lambda capture: capture.modules[0]["variables"].append(
+                                 {"name": "v", "address": hex(A), "size": 1 << 60})),
+                             ("free", lambda capture: capture.operation("free", memory={
+                                 "address": hex(A), "size": 1 << 55, "kind": "device", "device": 0}))):
+            with self.subTest(what):
+                self.folder, self.kernel = (path.with_name(what + path.name) for path in (self.folder, self.kernel))
+                capture = self.adds()
+                change(capture)
+                capture.write(self.folder)
+                done = self.start("--export", "add", "-o", str(self.kernel))
+                self.assertIn(done.returncode, (EQUAL, FAILED), done.stderr)
+
     # ----- launch.cpp
 
     def test_launch_program(self):

@@ -7,9 +7,14 @@
 #include <vector>
 
 #include "replay/kernel_messages.hpp"
+#include "replay/ranges.hpp"
 #include "replay/tape.hpp"
 
 namespace cudabpf::replay {
+
+inline Range range_of_block(const bundle::Block& block) {
+  return {block.address.value, block.address.value + block.size};
+}
 
 // The program's memory at one place of its tape.
 class LiveBlocks {

@@ -69,9 +69,10 @@ g++ -O2 -o launch launch.cpp -lcuda
 ./launch --image other.cubin
 ```
 
-`launch` prints for each occurrence the median of its times, from an event before it to one after
-it, and whether all bytes are as expected. Its exit status is 0 if they are, and 1 if not. It does
-not poison what the kernel writes, so only `--with` notices a kernel that writes nothing.
+Where the linker finds no libcuda.so, `-l:libcuda.so.1` is the driver's own. `launch` prints for
+each occurrence the median of its times, from an event before it to one after it, and whether all
+bytes are as expected. Its exit status is 0 if they are, and 1 if not. `--with` notices more: it
+poisons what the kernel writes, and runs the occurrences in a random order.
 
 Other code is a cubin, a fat binary or PTX. It takes the same parameters, and has the kernel's
 mangled name (with `nvcc -cubin`, declare the kernel as it was declared), or is the only kernel in

@@ -4,6 +4,7 @@
 
 #include "replay/export/choice.hpp"
 #include "replay/export/granules.hpp"
+#include "replay/export/launch_program.hpp"
 #include "replay/export/pointers.hpp"
 #include "sample_tape.hpp"
 
@@ -97,4 +98,20 @@ TEST_CASE("A fingerprint differs where a byte does") {
   }
   CHECK(fingerprint_of(page) == zeroes);
   CHECK(fingerprint_of(std::string(5, '\0')) != fingerprint_of(std::string(6, '\0')));
+}
+
+TEST_CASE("A launch's program has foreign names as texts that nothing in them ends") {
+  Manifest manifest = sample_replay();
+  manifest.kernels[0].name = "a\"; system(\"x\");\n\\?";
+  manifest.modules[0].variables = {{"v\"", {SAMPLE_BASE}, 4, bundle::Extent{0, 0}, {}}};
+  manifest.images = {{std::string(64, 'a'), bundle::ImageKind::cubin, 4}};
+  manifest.data_size = 77;
+  SampleTape sample({launch_step(0, 3)});
+  REQUIRE(sample.tape);
+  std::string text = launch_program({&manifest, &*sample.tape, {Occurrence{0, {}, {}}}});
+  for (const char* row :
+       {"{0, \"a\\042; system(\\042x\\042);\\012\\134\\077\"},",
+        "{0, \"v\\042\", 0x7f0000000000, 4, 0},",
+        "{0, 0, {3, 1, 1}, {32, 1, 1}, 0, false, 0, 0, 0, 0},", "DATA_SIZE = 77;"})
+    CHECK(text.find(row) != std::string::npos);
 }
