@@ -305,6 +305,64 @@ void add_replay_footer(CLI::App& sub) {
                          OK, DIFFERENT, USAGE, NO_TARGET, OUTPUT_FAILED, FAILED));
 }
 
+// What is done with the folder.
+void add_modes(CLI::App& sub, ReplayFlags& flags) {
+  CLI::Option* list_only =
+      sub.add_flag("--list", flags.list, "Show what is in it, and whether it can be run here");
+  CLI::Option* full =
+      sub.add_flag("--full", flags.full,
+                   "Run all of it, twice, and compare memory; then time it (default)")
+          ->excludes(list_only);
+  CLI::Option* isolated =
+      sub.add_flag("--isolated", flags.isolated,
+                   "Time each kernel by itself, with the inputs that it has on the tape")
+          ->excludes(list_only)
+          ->excludes(full);
+  sub.add_option("--compare", flags.traces,
+                 "Run all of it and each kernel, and compare with the times in the program's "
+                 "trace, of run --capture --gpu")
+      ->type_name("TRACE")
+      ->allow_extra_args(false)
+      ->excludes(list_only)
+      ->excludes(full)
+      ->excludes(isolated);
+  CLI::Option* energy =
+      sub.add_flag("--energy", flags.energy,
+                   "Measure the energy of each kernel and of all of it, by the GPU's counter; "
+                   "with --compare, beside the program's")
+          ->excludes(list_only)
+          ->excludes(full)
+          ->excludes(isolated);
+  sub.add_option("--window", flags.window,
+                 "How long each kernel is run over and over for its energy")
+      ->type_name("TIME")
+      ->capture_default_str()
+      ->needs(energy);
+  add_kernel_options(sub, flags.kernel,
+                     {list_only, full, isolated, energy, sub.get_option("--compare")});
+  sub.add_option("--match", flags.match,
+                 "With --isolated, --energy or --with: only kernels with such names (*, ?, [abc])")
+      ->type_name("PATTERN");
+}
+
+void add_details(CLI::App& sub, ReplayFlags& flags) {
+  sub.add_option("--runs", flags.runs, "How many runs are timed; 0: none")
+      ->type_name("N")
+      ->capture_default_str();
+  sub.add_option("--timeout", flags.timeout,
+                 "Give up an operation that takes longer (500ms, 60s, 5m)")
+      ->type_name("TIME")
+      ->capture_default_str();
+  sub.add_option("-o,--output", flags.output,
+                 fmt::format("Write {}, with --compare {}, and with --energy {} into this folder; "
+                             "with --export, the new folder",
+                             TIMING_FILE, COMPARISON_FILE, ENERGY_FILE))
+      ->type_name("DIR")
+      ->excludes(sub.get_option("--list"))
+      ->excludes(sub.get_option("--isolated"));
+  sub.add_flag("--json", flags.json, "Print one JSON object, for programs");
+}
+
 }  // namespace
 
 bool is_replay_worker(int argc, const char* const* argv) {
@@ -319,57 +377,8 @@ void add_replay(CLI::App& app, Action& action) {
       "replay", "Run a captured iteration again, without its program, and compare the results");
   sub->group("Subcommands that read captures");
   sub->add_option("folder", flags->folder, "The capture folder")->type_name("DIR")->required();
-  CLI::Option* list_only =
-      sub->add_flag("--list", flags->list, "Show what is in it, and whether it can be run here");
-  CLI::Option* full =
-      sub->add_flag("--full", flags->full,
-                    "Run all of it, twice, and compare memory; then time it (default)")
-          ->excludes(list_only);
-  CLI::Option* isolated =
-      sub->add_flag("--isolated", flags->isolated,
-                    "Time each kernel by itself, with the inputs that it has on the tape")
-          ->excludes(list_only)
-          ->excludes(full);
-  sub->add_option("--compare", flags->traces,
-                  "Run all of it and each kernel, and compare with the times in the program's "
-                  "trace, of run --capture --gpu")
-      ->type_name("TRACE")
-      ->allow_extra_args(false)
-      ->excludes(list_only)
-      ->excludes(full)
-      ->excludes(isolated);
-  CLI::Option* energy =
-      sub->add_flag("--energy", flags->energy,
-                    "Measure the energy of each kernel and of all of it, by the GPU's counter; "
-                    "with --compare, beside the program's")
-          ->excludes(list_only)
-          ->excludes(full)
-          ->excludes(isolated);
-  sub->add_option("--window", flags->window,
-                  "How long each kernel is run over and over for its energy")
-      ->type_name("TIME")
-      ->capture_default_str()
-      ->needs(energy);
-  add_kernel_options(*sub, flags->kernel,
-                     {list_only, full, isolated, energy, sub->get_option("--compare")});
-  sub->add_option("--match", flags->match,
-                  "With --isolated, --energy or --with: only kernels with such names (*, ?, [abc])")
-      ->type_name("PATTERN");
-  sub->add_option("--runs", flags->runs, "How many runs are timed; 0: none")
-      ->type_name("N")
-      ->capture_default_str();
-  sub->add_option("--timeout", flags->timeout,
-                  "Give up an operation that takes longer (500ms, 60s, 5m)")
-      ->type_name("TIME")
-      ->capture_default_str();
-  sub->add_option("-o,--output", flags->output,
-                  fmt::format("Write {}, with --compare {}, and with --energy {} into this folder; "
-                              "with --export, the new folder",
-                              TIMING_FILE, COMPARISON_FILE, ENERGY_FILE))
-      ->type_name("DIR")
-      ->excludes(list_only)
-      ->excludes(isolated);
-  sub->add_flag("--json", flags->json, "Print one JSON object, for programs");
+  add_modes(*sub, *flags);
+  add_details(*sub, *flags);
   add_replay_footer(*sub);
   sub->callback([flags, &action] {
     action = [flags]() -> Result<int> {
