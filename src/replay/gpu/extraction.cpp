@@ -152,9 +152,10 @@ Result<Extracted> Extraction::extract(const Request& request) {
   }
   if (taken_.empty()) return Error{"there is no launch to take", {}};
   TRY(survey(request.memory));
-  auto writer = TRY(bundle::FolderWriter::create(request.output));
-  TRY(write(writer));
-  TRY(finish(writer));
+  auto writer = bundle::FolderWriter::create(request.output);
+  if (!writer) return std::move(writer.error());
+  TRY(write(*writer));
+  TRY(finish(*writer));
   Extracted done;
   done.blocks = blocks_.size();
   for (const auto& [address, block] : blocks_) done.block_bytes += block.size;

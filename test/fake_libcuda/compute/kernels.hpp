@@ -77,8 +77,8 @@ struct ImageContent {
 };
 // The image's, if it is one that the simulated GPU can run: a cubin with a section of the type
 // below, by itself, in a fat binary or behind a wrapper of one, or PTX. Each line of the section,
-// and each comment `//fake` of the PTX, is `kernel NAME [DOES]` or `variable NAME HEX`. PTX that was
-// not written for it has its entries.
+// and each comment `//fake` of the PTX, is `kernel NAME [DOES]` or `variable NAME HEX`. PTX that
+// was not written for it has its entries.
 constexpr uint32_t kImageSection = 0x7000fa4e;
 std::optional<ImageContent> content_of(const void* image);
 
