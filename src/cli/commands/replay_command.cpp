@@ -186,10 +186,11 @@ Result<ByThemselves> open_launches(const ReplayFlags& flags) {
 }
 
 Result<int> replay_isolated(const ReplayFlags& flags) {
-  auto [options, capture, launches] = TRY(open_launches(flags));
+  auto opened = TRY(open_launches(flags));
+  const Opened& capture = opened.capture;
   log::warning("this runs the code in {} on your GPU", flags.folder);
-  replay::Replayer replayer(capture.manifest(), capture.tape, options);
-  auto result = TRY(replayer.isolated(launches));
+  replay::Replayer replayer(capture.manifest(), capture.tape, opened.options);
+  auto result = TRY(replayer.isolated(opened.launches));
   print_result(
       flags, [&] { return replay::isolated_json(result, capture.manifest(), capture.tape); },
       [&](Page& page) { replay::add_isolated(page, result, capture.manifest(), capture.tape); });

@@ -69,8 +69,8 @@ Result<> LaunchTiming::time_after(const Burst::Work& before, const Burst::Work& 
     if (bring_back) TRY(bring_back());
     return burst.ns();
   };
-  TRY(run(alone));  // to warm up
-  TRY(run(all));
+  static_cast<void>(TRY(run(alone)));  // to warm up
+  static_cast<void>(TRY(run(all)));
   for (std::uint32_t i = 0; i < samples; i++) {  // in turn, since clocks change
     std::uint64_t with = TRY(run(all)), without = TRY(run(alone));
     ns.push_back((with - std::min(with, without)) / count);
