@@ -11,6 +11,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("src", "include", "bpf", "inside", "test")
 BASES = ("src", "include", "test/unit", "bpf", "inside")  # where an include is found, besides its own folder
+SOURCES = {".c", ".h", ".cpp", ".hpp"}  # and no other that begins so, such as what Python compiled
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
@@ -28,6 +29,8 @@ def includers():
     found = {}
     for folder in FOLDERS:
         for path in (ROOT / folder).rglob("*.[ch]*"):
+            if path.suffix not in SOURCES:
+                continue
             for name in INCLUDE.findall(path.read_text(encoding="utf-8")):
                 candidates = [path.parent / name] + [ROOT / base / name for base in BASES]
                 if target := next((c for c in candidates if c.is_file()), None):
