@@ -118,7 +118,7 @@ struct Energy {
   std::uint64_t rounds = 0;  // of what was done over and over
 };
 
-// Of a launch by itself. Nothing: it was not measured.
+// What a launch used by itself. Nothing: it was not measured.
 struct IsolatedEnergy {
   std::optional<Energy> warm = {};
   // With the L2 cache emptied before each launch, and of emptying it alone.

@@ -10,11 +10,10 @@
 #include <fstream>
 #include <memory>
 
-#include "bundle/folder.hpp"
 #include "cli/commands.hpp"
 #include "cli/commands/replay/kernel_commands.hpp"
+#include "cli/commands/replay/opened_capture.hpp"
 #include "cli/help.hpp"
-#include "cli/reading_command.hpp"
 #include "cli/request/invoker.hpp"
 #include "cli/request/quantities.hpp"
 #include "replay/energy/energy_page.hpp"
@@ -48,12 +47,6 @@ struct ReplayFlags {
   KernelFlags kernel;
 };
 
-struct Opened {
-  bundle::Folder folder;
-  replay::Tape tape;
-  const replay::Manifest& manifest() const { return folder.manifest(); }
-};
-
 // The code on the GPU is foreign: what runs it, and reads the folder, has the rights of whoever
 // asked for it, not those of sudo or of this program's file.
 Result<> give_up_rights() {
@@ -61,12 +54,6 @@ Result<> give_up_rights() {
     return errno_error("giving up root's rights");
   if (::geteuid() != 0) privileges::keep_only({});
   return ok();
-}
-
-Result<Opened> open_capture(const ReplayFlags& flags) {
-  auto folder = TRY(bundle::Folder::open(flags.folder));
-  auto tape = TRY(replay::Tape::read(folder));
-  return Opened{std::move(folder), std::move(tape)};
 }
 
 Result<replay::Options> options_of(const ReplayFlags& flags) {
@@ -90,17 +77,8 @@ Result<std::uint32_t> window_of(const ReplayFlags& flags) {
   return static_cast<std::uint32_t>(window.count());
 }
 
-template <typename Json, typename Text>
-void print_result(const ReplayFlags& flags, Json json, Text text) {
-  if (flags.json) return print_json(json(), stdout);
-  Page page = page_for(stdout);
-  text(page);
-  page.say_left_out();
-  show(page.take(), stdout);
-}
-
 Result<int> list(const ReplayFlags& flags) {
-  auto capture = TRY(open_capture(flags));
+  auto capture = TRY(open_capture(flags.folder));
   replay::Replayer replayer(capture.manifest(), capture.tape, TRY(options_of(flags)));
   replay::Here here;
   auto gpu = replayer.gpu();
@@ -109,7 +87,7 @@ Result<int> list(const ReplayFlags& flags) {
   else
     here.why = "It cannot be run here: " + gpu.error().message;
   print_result(
-      flags, [&] { return replay::list_json(capture.manifest(), capture.tape, here); },
+      flags.json, [&] { return replay::list_json(capture.manifest(), capture.tape, here); },
       [&](Page& page) { replay::add_list(page, capture.manifest(), capture.tape, here); });
   return exit_code::OK;
 }
@@ -133,7 +111,7 @@ int status_of(const replay::FullReplay& result) {
 
 Result<int> replay_all(const ReplayFlags& flags) {
   auto options = TRY(options_of(flags));
-  auto capture = TRY(open_capture(flags));
+  auto capture = TRY(open_capture(flags.folder));
   log::warning("this runs the code in {} on your GPU", flags.folder);
   replay::Replayer replayer(capture.manifest(), capture.tape, options);
   auto result = TRY(replayer.full());
@@ -141,12 +119,13 @@ Result<int> replay_all(const ReplayFlags& flags) {
     TRY(write_answer(flags, TIMING_FILE,
                      replay::timing_json(result, capture.manifest(), capture.tape)));
   print_result(
-      flags, [&] { return replay::full_json(result, capture.manifest(), capture.tape); },
+      flags.json, [&] { return replay::full_json(result, capture.manifest(), capture.tape); },
       [&](Page& page) { replay::add_full(page, result, capture.manifest(), capture.tape); });
   return status_of(result);
 }
 
-Result<std::vector<std::uint32_t>> launches_of(const ReplayFlags& flags, const Opened& capture) {
+Result<std::vector<std::uint32_t>> launches_of(const ReplayFlags& flags,
+                                               const OpenedCapture& capture) {
   auto distinct = replay::distinct_launches(capture.tape, capture.manifest());
   std::vector<std::uint32_t> wanted;
   for (std::uint32_t i = 0; i < distinct.size(); i++)
@@ -161,7 +140,7 @@ Result<std::vector<std::uint32_t>> launches_of(const ReplayFlags& flags, const O
 }
 
 // Times of another kind of GPU would say nothing about the program's.
-Result<> is_of_kind(replay::Replayer& replayer, const Opened& capture) {
+Result<> is_of_kind(replay::Replayer& replayer, const OpenedCapture& capture) {
   auto here = TRY(replayer.gpu());
   const std::string& captured = capture.manifest().devices.front().name;
   if (here.name == captured) return ok();
@@ -173,26 +152,26 @@ Result<> is_of_kind(replay::Replayer& replayer, const Opened& capture) {
 // What needs each launch by itself.
 struct ByThemselves {
   replay::Options options;
-  Opened capture;
+  OpenedCapture capture;
   std::vector<std::uint32_t> launches;
 };
 
 Result<ByThemselves> open_launches(const ReplayFlags& flags) {
   auto options = TRY(options_of(flags));
   options.runs = std::max<std::uint32_t>(options.runs, 1);
-  auto capture = TRY(open_capture(flags));
+  auto capture = TRY(open_capture(flags.folder));
   auto launches = TRY(launches_of(flags, capture));
   return ByThemselves{std::move(options), std::move(capture), std::move(launches)};
 }
 
 Result<int> replay_isolated(const ReplayFlags& flags) {
   auto opened = TRY(open_launches(flags));
-  const Opened& capture = opened.capture;
+  const OpenedCapture& capture = opened.capture;
   log::warning("this runs the code in {} on your GPU", flags.folder);
   replay::Replayer replayer(capture.manifest(), capture.tape, opened.options);
   auto result = TRY(replayer.isolated(opened.launches));
   print_result(
-      flags, [&] { return replay::isolated_json(result, capture.manifest(), capture.tape); },
+      flags.json, [&] { return replay::isolated_json(result, capture.manifest(), capture.tape); },
       [&](Page& page) { replay::add_isolated(page, result, capture.manifest(), capture.tape); });
   return status_of(result.tape);
 }
@@ -204,7 +183,7 @@ struct Compared {
   std::optional<replay::PredictedEnergy> energy;
 };
 
-analyze::Json comparison_of(const Compared& compared, const Opened& capture) {
+analyze::Json comparison_of(const Compared& compared, const OpenedCapture& capture) {
   analyze::Json json = replay::full_json(*compared.full, capture.manifest(), capture.tape);
   json.erase("comparison");
   json.erase("timing");
@@ -213,13 +192,14 @@ analyze::Json comparison_of(const Compared& compared, const Opened& capture) {
   return json;
 }
 
-analyze::Json energy_of(const Compared& compared, const Opened& capture) {
+analyze::Json energy_of(const Compared& compared, const OpenedCapture& capture) {
   analyze::Json json = {{"gpu", compared.isolated.tape.gpu.name}};
   json.update(replay::energy_json(*compared.energy, capture.manifest(), capture.tape));
   return json;
 }
 
-Result<> write_answers(const ReplayFlags& flags, const Compared& compared, const Opened& capture) {
+Result<> write_answers(const ReplayFlags& flags, const Compared& compared,
+                       const OpenedCapture& capture) {
   if (flags.output.empty()) return ok();
   if (compared.times) {
     TRY(write_answer(flags, TIMING_FILE,
@@ -230,9 +210,10 @@ Result<> write_answers(const ReplayFlags& flags, const Compared& compared, const
   return ok();
 }
 
-void print_compared(const ReplayFlags& flags, const Compared& compared, const Opened& capture) {
+void print_compared(const ReplayFlags& flags, const Compared& compared,
+                    const OpenedCapture& capture) {
   print_result(
-      flags,
+      flags.json,
       [&] {
         analyze::Json json;
         if (compared.times) json = comparison_of(compared, capture);

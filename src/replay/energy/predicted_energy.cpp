@@ -18,7 +18,7 @@ bool is_known(const std::optional<Energy>& energy) {
   return energy && energy->window_ns && energy->rounds;
 }
 
-// Of a round.
+// Joules that a round used above idle.
 double above_idle(const Energy& energy, double idle_w) {
   return (watts_of(energy) - idle_w) * seconds_of(energy) / static_cast<double>(energy.rounds);
 }

@@ -18,7 +18,7 @@ struct MeasuredIteration {
   double iterations = 0, window_s = 0;
   double joules = 0, error_j = 0;  // of one; the error is that of a step of the counter
   double seconds = 0;              // of one
-  // Of one as long as this; nothing: the idle power is not known.
+  // For an iteration of this length; nothing: the idle power is not known.
   std::optional<double> predicted_j = {}, error_percent = {};
 
   double watts() const { return seconds > 0 ? joules / seconds : 0; }
@@ -30,8 +30,8 @@ struct LaunchEnergy {
   std::uint64_t launches = 0;  // that were measured
   double window_s = 0;
   double joules = 0, error_j = 0;  // of one, warm, and what the GPU uses anyway
-  // Of one: what it uses above that, with a warm L2 cache, with one that was emptied before, and
-  // between the two where its time in turn is.
+  // What one launch uses above that: with a warm L2 cache, with one that was emptied before it, and
+  // between the two, as its time in turn lies between theirs.
   std::optional<double> warm_j = {}, cold_j = {}, in_turn_j = {};
   double watts = 0;
 };

@@ -65,7 +65,7 @@ class Exporter {
  private:
   Result<> extract() {
     if (!worker_) {
-      Answer ready = TRY(start_ready(worker_, {Task::prepare, options_->folder, {}, {}, 0, 0},
+      Answer ready = TRY(start_ready(worker_, {.task = Task::prepare, .folder = options_->folder},
                                      options_->patience));
       made_.gpu = ready.gpu.value_or(Gpu{});
       made_.notes = ready.notes;

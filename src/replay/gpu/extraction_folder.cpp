@@ -95,7 +95,7 @@ Result<> Extraction::write_launch(bundle::FolderWriter& writer, Taken& taken) {
   return ok();
 }
 
-// Of each page that one of the ranges touches, what the blocks have there.
+// What the blocks have in each page that one of the ranges touches.
 Result<std::vector<bundle::PageRun>> Extraction::write_pages(bundle::FolderWriter& writer,
                                                              const std::vector<Range>& of) {
   std::vector<bundle::PageRun> runs;

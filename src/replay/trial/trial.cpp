@@ -40,6 +40,15 @@ class Rehearsal {
   }
 
  private:
+  // By itself: what comes before a launch in this folder does not in the program.
+  Request isolate(std::uint32_t launch, std::uint32_t runs) const {
+    Request isolate = request(Task::isolate);
+    isolate.launch = launch;
+    isolate.runs = runs;
+    isolate.alone = true;
+    return isolate;
+  }
+
   Request request(Task task) const {
     Request request;
     request.task = task;
@@ -184,10 +193,7 @@ class Rehearsal {
   Result<> time_original(std::uint32_t runs) {
     TRY(ready_original());
     for (TimedPair& pair : trial_.times) {
-      Request isolate = request(Task::isolate);
-      isolate.launch = pair.launch;
-      isolate.runs = runs;
-      Answer answer = original_->ask(isolate);
+      Answer answer = original_->ask(isolate(pair.launch, runs));
       if (answer.error) {  // run over and over, it may fail: then there is no time
         trial_.notes.push_back("the original, run by itself: " + *answer.error);
         original_.reset();
@@ -206,10 +212,7 @@ class Rehearsal {
     }
     for (TimedPair& pair : trial_.times) {
       if (!pair.original) continue;
-      Request isolate = request(Task::isolate);
-      isolate.launch = pair.launch;
-      isolate.runs = runs;
-      Answer answer = candidate_->ask(isolate);
+      Answer answer = candidate_->ask(isolate(pair.launch, runs));
       if (answer.error) {
         fail(answer);
         return false;

@@ -7,9 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "bundle/folder.hpp"
+#include "cli/commands/replay/opened_capture.hpp"
 #include "cli/one_of.hpp"
-#include "cli/reading_command.hpp"
 #include "replay/export/export_page.hpp"
 #include "replay/export/exporter.hpp"
 #include "replay/trial/trial_page.hpp"
@@ -21,17 +20,6 @@ namespace cudabpf::cli {
 namespace {
 
 constexpr std::uint32_t MOST_OCCURRENCES = 64;
-
-struct KernelCapture {
-  bundle::Folder folder;
-  replay::Tape tape;
-};
-
-Result<KernelCapture> open_for_kernel(const std::string& path) {
-  auto folder = TRY(bundle::Folder::open(path));
-  auto tape = TRY(replay::Tape::read(folder));
-  return KernelCapture{std::move(folder), std::move(tape)};
-}
 
 // A folder that is gone with this.
 class TemporaryFolder {
@@ -57,15 +45,6 @@ class TemporaryFolder {
   std::string path_;
 };
 
-template <typename Json, typename Text>
-void print_answer(bool as_json, Json json, Text text) {
-  if (as_json) return print_json(json(), stdout);
-  Page page = page_for(stdout);
-  text(page);
-  page.say_left_out();
-  show(page.take(), stdout);
-}
-
 replay::ExportOptions export_options(const KernelFlags& flags, const KernelRequest& request,
                                      std::string kernel, std::string output) {
   replay::ExportOptions options;
@@ -80,13 +59,13 @@ replay::ExportOptions export_options(const KernelFlags& flags, const KernelReque
 Result<int> export_one(const KernelFlags& flags, const KernelRequest& request) {
   if (request.output.empty())
     return Error{"--export needs a new folder to write to", "name it with -o", exit_code::USAGE};
-  auto capture = TRY(open_for_kernel(request.folder));
+  auto capture = TRY(open_capture(request.folder));
   auto kernel =
       TRY(replay::kernel_like(flags.export_pattern, capture.tape, capture.folder.manifest()));
   log::warning("this runs the code in {} on your GPU", request.folder);
   auto made = TRY(replay::export_kernel(capture.folder, capture.tape,
                                         export_options(flags, request, kernel, request.output)));
-  print_answer(
+  print_result(
       request.json, [&] { return replay::export_json(made, request.output, capture.tape); },
       [&](Page& page) { replay::add_export(page, made, request.output, capture.tape); });
   return made.is_right() ? exit_code::OK : exit_code::DIFFERENT;
@@ -113,10 +92,10 @@ int status_for(replay::Verdict verdict) {
   return verdict == replay::Verdict::different ? exit_code::DIFFERENT : exit_code::OK;
 }
 
-Result<int> try_it(const KernelCapture& capture, const replay::TrialOptions& options, bool json) {
+Result<int> try_it(const OpenedCapture& capture, const replay::TrialOptions& options, bool json) {
   auto trial = TRY(replay::try_candidate(capture.folder, capture.tape, options));
   const replay::Manifest& manifest = capture.folder.manifest();
-  print_answer(
+  print_result(
       json, [&] { return replay::trial_json(trial, options, manifest, capture.tape); },
       [&](Page& page) { replay::add_trial(page, trial, options, manifest, capture.tape); });
   return status_for(trial.verdict);
@@ -124,7 +103,7 @@ Result<int> try_it(const KernelCapture& capture, const replay::TrialOptions& opt
 
 // What is no export is made one first, which is gone afterwards.
 Result<int> try_other_code(const KernelFlags& flags, const KernelRequest& request) {
-  auto capture = TRY(open_for_kernel(request.folder));
+  auto capture = TRY(open_capture(request.folder));
   auto kernel = TRY(replay::kernel_like(request.match, capture.tape, capture.folder.manifest()));
   auto options = TRY(trial_options(flags, request, kernel));
   log::warning("this runs the code in {} and {} on your GPU", request.folder, flags.candidate);
@@ -137,7 +116,7 @@ Result<int> try_other_code(const KernelFlags& flags, const KernelRequest& reques
     return Error{"the kernel by itself does not leave what it left in the program",
                  "--export says more"};
   options.folder = temporary.path();
-  auto alone = TRY(open_for_kernel(temporary.path()));
+  auto alone = TRY(open_capture(temporary.path()));
   return try_it(alone, options, request.json);
 }
 
