@@ -22,7 +22,7 @@ void NotRecorded::header(const TraceHeader& header) { gpu_times_wanted_ = header
 
 void NotRecorded::library(const Line& line) {
   if (line.text.find("\"unpatched\"") == std::string_view::npos) return;
-  auto said = nlohmann::json::parse(line.text, nullptr, false);
+  auto said = parsed(line.text);
   auto listed = said.is_object() ? said.find("unpatched") : said.end();
   if (listed == said.end() || !listed->is_array()) return;
   for (const auto& one : *listed) {
@@ -42,7 +42,7 @@ void NotRecorded::library(const Line& line) {
 
 void NotRecorded::gpu_times(const Line& line) {
   reported_gpus_ = true;
-  std::string why = text_in(nlohmann::json::parse(line.text, nullptr, false), "why");
+  std::string why = text_in(parsed(line.text), "why");
   if (why.empty()) return;
   why.resize(std::min(why.size(), MAX_TEXT));
   auto known = no_gpu_times_.find(why);

@@ -69,7 +69,7 @@ void Processes::note(const Line& line, Process& process) {
 
 Name Processes::container_in(const Line& line) {
   if (line.text.find("\"container\"") == std::string_view::npos) return {};
-  auto process = nlohmann::json::parse(line.text, nullptr, false);
+  auto process = parsed(line.text);
   auto container = process.find("container");
   if (container == process.end() || !container->is_object()) return {};
   return names_.add(text_in(*container, "runtime") + " " + text_in(*container, "id").substr(0, 12));

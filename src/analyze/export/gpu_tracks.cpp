@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "analyze/export/tracks.hpp"
+#include "util/text/json_text.hpp"
 
 namespace cudabpf::analyze {
 
@@ -20,7 +20,7 @@ std::string name_of_lane(const QueueKey& key, const std::string& handle, std::si
 
 // Without GPU times, all that is known of a process's work is when it was enqueued.
 void Tracks::gpu_times(const Line& line) {
-  auto times = nlohmann::json::parse(line.text, nullptr, false);
+  auto times = parsed(line.text);
   if (times.contains("why") && unmeasured_.size() < MAX_TRACKS) unmeasured_.insert(line.pid);
 }
 

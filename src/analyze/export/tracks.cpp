@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "analyze/work.hpp"
 #include "trace/header.hpp"
+#include "util/text/json_text.hpp"
 
 namespace cudabpf::analyze {
 
@@ -198,14 +198,10 @@ void Tracks::interrupt(const Line& line) {
 }
 
 void Tracks::gpu_error(const Line& line) {
-  auto error = nlohmann::json::parse(line.text, nullptr, false);
-  auto said = [&](const char* key) {
-    auto at = error.find(key);
-    return at != error.end() && at->is_string() ? at->get<std::string>() : "";
-  };
+  auto error = parsed(line.text);
   out_.note(machine_track("GPU errors"), line.ts, names_.text(line.name),
-            {{"meaning", said("meaning")},
-             {"bus_id", said("bus_id")},
+            {{"meaning", text_in(error, "meaning")},
+             {"bus_id", text_in(error, "bus_id")},
              {"process", line.has(Field::pid) ? fmt::format("{}", line.pid) : ""}});
 }
 

@@ -1,7 +1,6 @@
 #include "analyze/gaps/gpus_at_work.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "trace/header.hpp"
 #include "util/saturating.hpp"
@@ -38,7 +37,7 @@ void GpusAtWork::line(const Line& line) {
   if (!takes_calls_) return;
   if (line.kind == LineKind::call) calls_.call(line);
   if (line.kind != LineKind::gpu_times || not_reported_.size() == MAX_NOT_REPORTED) return;
-  auto said = nlohmann::json::parse(line.text, nullptr, false);
+  auto said = parsed(line.text);
   if (std::string why = text_in(said, "why"); !why.empty())
     not_reported_.push_back({line.pid, why.substr(0, MAX_WHY)});
 }

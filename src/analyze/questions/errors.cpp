@@ -104,7 +104,7 @@ void Errors::gpu_error(const Line& line) {
   Kind kind{line.name, line.bus_id, {}};
   bool is_new = !gpu_errors_.contains(kind);
   note(gpu_errors_, kind, line);
-  auto error = nlohmann::json::parse(line.text, nullptr, false);
+  auto error = parsed(line.text);
   std::string meaning = text_in(error, "meaning").substr(0, TEXT_KEPT);
   if (meaning.empty()) meaning = "of unknown meaning";
   if (is_new && gpu_errors_.contains(kind)) {
@@ -127,7 +127,7 @@ void Errors::end_open_calls(const Line& line) {
 void Errors::exit(const Line& line) {
   auto seen = processes_.find(line.process->number);
   end_open_calls(line);
-  auto process = nlohmann::json::parse(line.text, nullptr, false);
+  auto process = parsed(line.text);
   if (process.is_object()) {
     Exit exit{line.pid,
               line.ts,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "analyze/derived/processes.hpp"
 #include "analyze/gpu_samples.hpp"
@@ -113,7 +112,7 @@ void Totals::device(const Line& line, Work work) {
 void Totals::process(const Line& line) {
   if (line.process && line.process->comm) gpus.named(line.pid, names_.text(line.process->comm));
   if (line.op != exit_ || deaths.size() == DEATHS) return;
-  auto process = nlohmann::json::parse(line.text, nullptr, false);
+  auto process = parsed(line.text);
   if (std::int64_t signal = integer_in(process, "signal").value_or(0))
     deaths.push_back({line.pid, signal, line.ts});
 }

@@ -11,6 +11,9 @@
 
 namespace cudabpf {
 
+// Discarded: it is not JSON. Compiling the parser takes seconds, so this is done once.
+nlohmann::json parsed(std::string_view text);
+
 // Null: there is no member of that name.
 template <typename Json>
 const Json* member_of(const Json& object, const char* key) {
