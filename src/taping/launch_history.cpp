@@ -47,15 +47,33 @@ bool are_iterations(const analyze::Iterations& found) {
   using Found = analyze::Iterations::Found;
   constexpr std::uint64_t A_WHILE_NS = 1'000'000'000;
   if (found.found == Found::between_waits) return true;
+  if (found.found == Found::within_a_wait && found.launches == 1) return true;  // of a graph
   return found.found == Found::within_a_wait &&
          found.time_at(0.5) * (found.count - found.warm_up) >= A_WHILE_NS;
 }
 
 }  // namespace
 
+// Of any thread: some have threads of their own to load code.
+void LaunchHistory::look_for_new_code(const Call& call, const Line& line) {
+  const Function& function = *call.function;
+  bool is_load =
+      function.type == Type::module && (function.op == Op::load || function.op == Op::jit_link);
+  bool is_launch = line.work == Work::launch && line.kernel;
+  if (!is_load && !(is_launch && kernels_.insert(line.kernel.id).second)) return;
+  new_code_at_ = std::max(new_code_at_, call.ts);
+  launches_by_then_ = launches(0);
+}
+
 void LaunchHistory::call(const Call& call) {
   process_.pid = call.pid;
   Line line = line_of(call, names_, process_);
+  if (call.graph) {
+    graph_.number = call.graph->number;
+    graph_.kernels = call.graph->kernels;
+    line.content = &graph_;
+  }
+  look_for_new_code(call, line);
   threads_.line(line);
   line.tid = 0;
   together_.line(line);
@@ -82,6 +100,9 @@ std::optional<NextIteration> LaunchHistory::next_iteration() const {
 }
 
 std::string LaunchHistory::why_not() const {
+  if (auto next = next_iteration(); next && !next->is_settled)
+    return "until its last iterations it loaded code, or ran some for the first time: --at N takes "
+           "an iteration all the same";
   return fmt::format(
       "no iterations could be told in {}: at least {} with a wait for the GPU after each, or a "
       "second of them without",
@@ -92,6 +113,7 @@ std::optional<NextIteration> LaunchHistory::next_of(const analyze::ThreadsAtWork
   analyze::ThreadsAtWork until_now = threads;
   until_now.finish({});
   if (until_now.threads().empty()) return std::nullopt;
+  constexpr std::size_t LAST = 3, GOOD_PART = 4;  // a quarter
   const analyze::ThreadWork& busiest = until_now.threads().front();
   analyze::Iterations found = analyze::find_iterations(busiest);
   if (!are_iterations(found) || !found.launches) return std::nullopt;
@@ -100,6 +122,9 @@ std::optional<NextIteration> LaunchHistory::next_of(const analyze::ThreadsAtWork
   next.warm_up = found.warm_up;
   next.launches = found.launches;
   next.number = found.count + 1;
+  next.is_settled = found.each.size() >= LAST &&
+                    found.each[found.each.size() - LAST].begin > new_code_at_ &&
+                    (launches(0) - launches_by_then_) * GOOD_PART >= launches(0);
   // Where nothing separates them, one begins at any of its launches.
   if (found.found == analyze::Iterations::Found::within_a_wait) return next;
   // One ends with a wait, but not every wait ends one; and one may be somewhat longer or shorter.

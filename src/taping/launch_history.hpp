@@ -5,8 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
+#include <unordered_set>
 #include <vector>
 
+#include "analyze/derived/graph_contents.hpp"
 #include "analyze/iterations/iterations.hpp"
 #include "cudabpf/event.hpp"
 
@@ -21,6 +24,10 @@ struct NextIteration {
   std::uint64_t launches = 0;  // of an iteration
   std::uint64_t until = 0;     // at least so many launches come before it; 0: it begins now
   bool at_wait = false;        // it begins when the thread has waited for the GPU
+  // The last iterations ran nothing that had not run before, and they are a good part of what the
+  // program has done. One that tries out codes for the same first, as autotuning does, has
+  // iterations then, too, but soon goes on to other code.
+  bool is_settled = false;
 };
 
 class LaunchHistory {
@@ -50,12 +57,17 @@ class LaunchHistory {
   };
 
   std::optional<NextIteration> next_of(const analyze::ThreadsAtWork& threads) const;
+  void look_for_new_code(const Call& call, const analyze::Line& line);
 
   analyze::Names names_;
   analyze::Process process_;
-  analyze::Idle idle_;  // is shown nothing
+  analyze::LaunchedGraph graph_;  // of the last call
+  analyze::Idle idle_;            // is shown nothing
   analyze::ThreadsAtWork threads_, together_;
   std::map<std::uint32_t, Thread> history_;  // by thread; 0: all together
+  // When some was last loaded, or ran for the first time, and the launches by then.
+  std::uint64_t new_code_at_ = 0, launches_by_then_ = 0;
+  std::unordered_set<std::uint32_t> kernels_;  // that have run: their names' numbers
 };
 
 }  // namespace cudabpf::taping

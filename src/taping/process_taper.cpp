@@ -16,7 +16,8 @@ namespace cudabpf::taping {
 
 namespace {
 
-constexpr std::uint64_t STEADY = 2;  // iterations after warm-up, before the first steady one
+constexpr std::uint64_t STEADY = 2;       // iterations after warm-up, before the first steady one
+constexpr std::uint64_t RESTLESS = 1000;  // iterations, after which new code in each is the usual
 constexpr std::uint64_t NOT_READY = 600;
 constexpr auto PATIENCE = std::chrono::seconds(10);
 
@@ -126,7 +127,7 @@ ProcessTaper::Next ProcessTaper::give_up(std::string why) {
 bool ProcessTaper::is_wanted(const NextIteration& next) const {
   if (wanted_.iteration) return next.number >= wanted_.iteration;
   if (wanted_.after_ns) return now_ >= wanted_.after_ns;
-  return next.number > next.warm_up + STEADY;
+  return next.number > next.warm_up + STEADY && (next.is_settled || next.number > RESTLESS);
 }
 
 // The next look is when it has launched as much again.
@@ -140,6 +141,7 @@ ProcessTaper::Next ProcessTaper::watch(StoppedThread& thread) {
       std::uint64_t between = (wanted_.iteration - next->number) * next->launches;
       launched = std::min(launched, next->until + between - between / 10);
     }
+    if (next && !next->is_settled) launched = std::max(launched / 8, FIRST_STOP);
     return {std::max<std::uint64_t>(launched, 1)};
   }
   next_ = *next;

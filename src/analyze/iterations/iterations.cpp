@@ -96,9 +96,19 @@ bool alike(std::span<const Launch> launches, std::size_t a, std::size_t b, std::
   return true;
 }
 
+// Whether all but one of ten are launches of one graph, which is a sequence of kernels by itself. A
+// thread of its own may do the waiting.
+bool is_one_graph(std::span<const Launch> launches) {
+  std::uint64_t graph = launches.back().graph;
+  auto same = [graph](const Launch& launch) { return launch.graph == graph; };
+  return graph && std::all_of(launches.end() - AT_LEAST, launches.end(), same) &&
+         std::count_if(launches.begin(), launches.end(), same) * 10 >= std::ssize(launches) * 9;
+}
+
 // The length of the sequence that the end of the launches repeats; 0: none.
 std::size_t period_at_end(std::span<const Launch> launches) {
-  if (launches.empty()) return 0;
+  if (launches.size() < AT_LEAST) return 0;
+  if (is_one_graph(launches)) return 1;
   std::size_t size = launches.size();
   Name last = launches.back().kernel;
   bool other = false;  // one kernel over and over is no pattern
@@ -116,7 +126,7 @@ std::size_t period_at_end(std::span<const Launch> launches) {
 // Where the lap before the one that ends at `end` ends; 0: there is none. Laps differ, as token
 // sequences grow: only the last eighth must be the same, and a lap may be half or twice as long.
 std::size_t end_before(std::span<const Launch> launches, std::size_t end, std::size_t period) {
-  std::size_t tail = std::max<std::size_t>(2, period / 8);
+  std::size_t tail = std::min(period, std::max<std::size_t>(2, period / 8));
   for (std::size_t length = period / 2; length <= 2 * period && length + tail <= end; length++)
     if (length && alike(launches, end, end - length, tail)) return end - length;
   return 0;

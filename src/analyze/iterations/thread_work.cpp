@@ -177,7 +177,9 @@ void ThreadsAtWork::launched(const Line& line, Open& open) {
   if (open.launches.size() == 2 * MAX_LAUNCHES)
     open.launches.erase(open.launches.begin(), open.launches.begin() + MAX_LAUNCHES);
   open.launches_end_before = open.launches_end;
-  open.launches.push_back({{line.ts, open.work.all}, line.id, line.kernel});
+  bool runs_several = line.content && line.content->kernels > 1;
+  open.launches.push_back(
+      {{line.ts, open.work.all}, line.id, line.kernel, runs_several ? line.content->number : 0});
 }
 
 void ThreadsAtWork::close_segment(Open& open) {

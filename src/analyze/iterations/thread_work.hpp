@@ -51,6 +51,7 @@ struct Launch {
   Moment at;
   std::uint64_t call = 0;  // its id
   Name kernel;
+  std::uint64_t graph = 0;  // the number of one that runs several kernels
 };
 
 struct ThreadWork {

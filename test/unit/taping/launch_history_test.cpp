@@ -69,6 +69,33 @@ TEST_CASE("It is known how many launches come before the next iteration") {
   CHECK(program.history.next_iteration()->until == 1);
 }
 
+TEST_CASE("Iterations that load code or run some for the first time are not settled") {
+  Program program;
+  for (int i = 0; i < 6; i++) {
+    program.call("cuModuleLoadData", {0, 0x1000}, nullptr);
+    program.token(4), program.wait();
+  }
+  auto next = program.history.next_iteration();
+  REQUIRE(next);
+  CHECK_FALSE(next->is_settled);
+  for (int i = 0; i < 4; i++) program.token(4), program.wait();
+  CHECK(program.history.next_iteration()->is_settled);
+
+  program.launch("another");
+  for (int i = 0; i < 3; i++) program.token(4), program.wait();
+  CHECK_FALSE(program.history.next_iteration()->is_settled);
+  for (int i = 0; i < 2; i++) program.token(4), program.wait();
+  CHECK(program.history.next_iteration()->is_settled);
+
+  program.call("cuModuleLoadData", {0, 0x1000}, nullptr);
+  CHECK_FALSE(program.history.next_iteration()->is_settled);
+  CHECK(program.history.why_not().starts_with("until its last iterations it loaded code"));
+  for (int i = 0; i < 5; i++) program.token(4), program.wait();
+  CHECK_FALSE(program.history.next_iteration()->is_settled);  // these are few of all
+  program.token(4), program.wait();
+  CHECK(program.history.next_iteration()->is_settled);
+}
+
 TEST_CASE("The layers of a model's first run are no iterations") {
   Program program;
   program.token(40);

@@ -190,6 +190,23 @@ TEST_CASE("An iteration runs the kernels that it launches, and those of its grap
   CHECK(found.kernels == 21);
 }
 
+TEST_CASE("A graph of several kernels is an iteration, where another thread does the waiting") {
+  auto found_with = [](int others, int kernels) {
+    SampleProgram program;
+    program.graph_content(1, kernels, "k");
+    for (int i = 0; i < others; i++) program.launch("prepare");
+    for (int i = 0; i < 30; i++) program.launch_graph(R"("graph":1)");
+    return iterations_of(program);
+  };
+  Iterations found = found_with(2, 9);
+  CHECK(found.found == Found::within_a_wait);
+  CHECK(found.count == 30);
+  CHECK(found.launches == 1);
+  CHECK(found.kernels == 9);
+  CHECK(found_with(2, 1).found == Found::none);
+  CHECK(found_with(4, 9).found == Found::none);  // these may be part of what repeats
+}
+
 TEST_CASE("The thread that launches most is kept of each process, and a process ends its threads") {
   SampleProgram program;
   program.process("fork");
