@@ -5,10 +5,23 @@
 
 namespace cudabpf::replay {
 
+namespace {
+
+// A seed that is new for each launch makes none of them another kind of work.
+constexpr std::size_t MOST_SCALARS = 16;
+
+// Launches that are alike but for their parameters.
+struct Alike {
+  std::map<std::size_t, std::uint32_t> by_scalars;
+  std::uint32_t last = 0;
+};
+
+}  // namespace
+
 std::vector<DistinctLaunch> distinct_launches(const Tape& tape, const Manifest& manifest,
                                               std::vector<std::uint32_t>* of_steps) {
   using Key = std::tuple<std::uint32_t, bundle::Dim, bundle::Dim, std::uint32_t, std::string>;
-  std::map<Key, std::uint32_t> places;
+  std::map<Key, Alike> places;
   std::vector<DistinctLaunch> all;
   for (std::size_t i = 0; i < tape.steps().size(); i++) {
     const Step& step = tape.steps()[i];
@@ -16,13 +29,16 @@ std::vector<DistinctLaunch> distinct_launches(const Tape& tape, const Manifest& 
     if (!step.launch) continue;
     const bundle::Launch& launch = *step.launch;
     std::string refused = refusal_of(step, manifest);
-    auto [place, is_new] =
-        places.try_emplace({launch.kernel, launch.grid, launch.block, launch.shared, refused},
-                           static_cast<std::uint32_t>(all.size()));
-    if (is_new)
+    Alike& alike = places[{launch.kernel, launch.grid, launch.block, launch.shared, refused}];
+    auto known = alike.by_scalars.find(step.scalars);
+    std::uint32_t place = known == alike.by_scalars.end() ? alike.last : known->second;
+    if (known == alike.by_scalars.end() && alike.by_scalars.size() < MOST_SCALARS) {
+      place = alike.last = static_cast<std::uint32_t>(all.size());
+      alike.by_scalars.emplace(step.scalars, place);
       all.push_back({launch.kernel, launch.grid, launch.block, launch.shared, 0, i, refused});
-    all[place->second].count++;
-    if (of_steps) of_steps->back() = place->second;
+    }
+    all[place].count++;
+    if (of_steps) of_steps->back() = place;
   }
   return all;
 }

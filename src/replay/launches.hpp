@@ -1,5 +1,5 @@
-// The launches of a tape that differ in their kernel, their grid, their blocks or their shared
-// memory.
+// The launches of a tape that differ in their kernel, their grid, their blocks, their shared memory
+// or their parameters, addresses aside: a convolution's sizes may be among these.
 #pragma once
 
 #include <cstdint>

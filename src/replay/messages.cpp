@@ -24,6 +24,7 @@ void describe(auto& fields, Is<Request> auto& request) {
   fields("output", request.output);
   fields("memory", request.memory);
   fields("poisoned", request.poisoned);
+  fields("within", request.within);
 }
 
 void describe(auto& fields, Is<Gpu> auto& gpu) {

@@ -55,6 +55,7 @@ struct Request {
   std::string output = {};                   // extract: the new folder
   MemoryTaken memory = MemoryTaken::pointers;  // extract
   std::vector<Poisoned> poisoned = {};         // attempt: by occurrence
+  std::vector<Addresses> within = {};          // poison: the memory in which it may be
 };
 
 struct Gpu {

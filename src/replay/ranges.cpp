@@ -55,6 +55,21 @@ std::vector<Range> parts_in(const std::vector<Range>& ranges, const Range& windo
   return parts;
 }
 
+std::vector<Range> joined(const std::vector<Range>& ranges, const std::vector<Range>& blocks,
+                          std::uint64_t gap) {
+  std::vector<Range> all;
+  for (const Range& block : blocks) {
+    std::size_t first = all.size();
+    for (const Range& part : parts_in(ranges, block)) {
+      if (all.size() > first && part.begin - all.back().end < gap)
+        all.back().end = part.end;
+      else
+        all.push_back(part);
+    }
+  }
+  return all;
+}
+
 bool have(const std::vector<Range>& ranges, const Range& wanted) {
   auto at = first_behind(ranges, wanted.begin);
   return at != ranges.end() && at->has(wanted);

@@ -28,6 +28,10 @@ std::vector<Range> rounded(const std::vector<Range>& ranges, std::uint64_t unit)
 std::vector<Range> without(const std::vector<Range>& ranges, const Range& gone);
 // The parts of the ranges that lie in this one.
 std::vector<Range> parts_in(const std::vector<Range>& ranges, const Range& window);
+// Those with less than `gap` bytes between them become one, if no block ends in between. What is in
+// no block is left out.
+std::vector<Range> joined(const std::vector<Range>& ranges, const std::vector<Range>& blocks,
+                          std::uint64_t gap);
 bool have(const std::vector<Range>& ranges, const Range& wanted);
 std::uint64_t size_of(const std::vector<Range>& ranges);
 

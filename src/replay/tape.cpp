@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstring>
+
+#include "replay/ranges.hpp"
 #include "util/demangle/demangle.hpp"
 
 namespace cudabpf::replay {
@@ -27,7 +31,47 @@ std::string work_of(const Step& step, const Manifest& manifest) {
   return fmt::format("a {}", bundle::ACTIONS[static_cast<std::size_t>(step.action)]);
 }
 
+// All memory that the program has at any time, merged.
+std::vector<Range> memory_of(const Manifest& manifest,
+                             const std::vector<bundle::Operation>& operations) {
+  std::vector<Range> all;
+  auto add = [&](bundle::Address address, std::uint64_t size) {
+    all.push_back({address.value, address.value + size});
+  };
+  for (const bundle::Block& block : manifest.blocks) add(block.address, block.size);
+  for (const bundle::Module& module : manifest.modules)
+    for (const bundle::Variable& variable : module.variables) add(variable.address, variable.size);
+  for (const bundle::Operation& operation : operations)
+    if (operation.action == Action::alloc) add(operation.memory->address, operation.memory->size);
+  return merged(std::move(all));
+}
+
+bool is_in(const std::vector<Range>& memory, std::uint64_t address) {
+  auto behind = std::partition_point(memory.begin(), memory.end(),
+                                     [=](const Range& range) { return range.begin <= address; });
+  return behind != memory.begin() && address < std::prev(behind)->end;
+}
+
+void clear_addresses(std::string& parameters, const std::vector<Range>& memory) {
+  std::uint64_t word = 0;
+  for (std::size_t at = 0; at + sizeof(word) <= parameters.size(); at += sizeof(word)) {
+    std::memcpy(&word, parameters.data() + at, sizeof(word));
+    if (is_in(memory, word)) std::memset(parameters.data() + at, 0, sizeof(word));
+  }
+}
+
 }  // namespace
+
+Result<> Tape::compare_parameters(const bundle::Folder& folder) {
+  std::vector<Range> memory = memory_of(folder.manifest(), operations_);
+  for (Step& step : steps_) {
+    if (!step.launch || !step.launch->parameters.size) continue;
+    std::string parameters = TRY(folder.data(step.launch->parameters));
+    clear_addresses(parameters, memory);
+    step.scalars = std::hash<std::string>{}(parameters);
+  }
+  return ok();
+}
 
 Result<> Tape::add_graph(const bundle::Operation& operation,
                          std::vector<const bundle::Operation*>& nodes_of) {
@@ -67,6 +111,7 @@ Result<Tape> Tape::read(bundle::Folder& folder) {
     if (operation.set) step.set = &*operation.set;
     tape.steps_.push_back(step);
   }
+  TRY(tape.compare_parameters(folder));
   return tape;
 }
 

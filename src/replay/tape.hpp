@@ -19,6 +19,8 @@ struct Step {
   const bundle::Launch* launch = nullptr;  // or
   const bundle::Copy* copy = nullptr;      // or
   const bundle::Set* set = nullptr;        // or none of these
+  // Of a launch: differs where its parameters do in anything but addresses of the program's memory.
+  std::size_t scalars = 0;
 
   std::uint32_t stream() const { return operation->stream; }
 };
@@ -39,6 +41,7 @@ class Tape {
   Tape() = default;
   Result<> add_graph(const bundle::Operation& operation,
                      std::vector<const bundle::Operation*>& nodes_of);
+  Result<> compare_parameters(const bundle::Folder& folder);
 
   std::vector<bundle::Operation> operations_;
   std::vector<Step> steps_;  // they point into the operations

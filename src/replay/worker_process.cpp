@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <thread>
@@ -93,11 +94,11 @@ Answer WorkerProcess::ended(std::string why) const {
   return answer;
 }
 
-Result<std::optional<std::string>> WorkerProcess::listen() {
+Result<std::optional<std::string>> WorkerProcess::listen(std::chrono::milliseconds patience) {
   using Clock = std::chrono::steady_clock;
   constexpr int OFTEN_MS = 50;
   std::uint64_t beats = progress_.beats();
-  auto deadline = Clock::now() + patience_;
+  auto deadline = Clock::now() + patience;
   for (;;) {
     if (auto line = lines_.take()) return line;
     pollfd polled{lines_.fd(), POLLIN, 0};
@@ -111,20 +112,20 @@ Result<std::optional<std::string>> WorkerProcess::listen() {
     }
     if (std::uint64_t now = progress_.beats(); now != beats) {
       beats = now;
-      deadline = Clock::now() + patience_;
+      deadline = Clock::now() + patience;
     }
     if (Clock::now() > deadline)
       return Error{
-          fmt::format("it did nothing for {} s", std::chrono::duration<double>(patience_).count()),
+          fmt::format("it did nothing for {} s", std::chrono::duration<double>(patience).count()),
           {}};
   }
 }
 
-Answer WorkerProcess::ask(const Request& request) {
+Answer WorkerProcess::ask(const Request& request, std::chrono::milliseconds most) {
   progress_.at_no_step();
   is_asked_ = true;
   if (pid_ < 0 || !lines_.write(line_of(request))) return ended(reap());
-  auto line = listen();
+  auto line = listen(std::min(patience_, most));
   auto answer = line && *line ? answer_in(**line) : Result<Answer>(Error{});
   if (answer) {
     is_asked_ = false;

@@ -22,13 +22,14 @@ class WorkerProcess {
   WorkerProcess& operator=(const WorkerProcess&) = delete;
   ~WorkerProcess();  // ends it
 
-  // If it ends, or has to be ended, that is an error of the answer.
-  Answer ask(const Request& request);
+  // If it ends, or has to be ended, that is an error of the answer. `most`: so long, if that is
+  // less than its patience.
+  Answer ask(const Request& request, std::chrono::milliseconds most = std::chrono::hours(1));
 
  private:
   WorkerProcess(pid_t pid, Lines lines, Progress progress, std::chrono::milliseconds patience);
   // Nothing: it has ended, or does nothing any more.
-  Result<std::optional<std::string>> listen();
+  Result<std::optional<std::string>> listen(std::chrono::milliseconds patience);
   Answer ended(std::string why) const;
   std::string reap();
 

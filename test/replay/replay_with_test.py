@@ -114,6 +114,23 @@ class ReplayWith(Exporting):
         self.assertEqual(answer["verdict"], "same")
         self.assertIn("could not be poisoned", answer["notes"][0])
 
+    def test_poison_that_fails_in_part(self):
+        """Where it reads what it writes, and fails with anything else there, the rest is poisoned nevertheless."""
+        capture = Capture()
+        fill = capture.load(["fill_in_turn"])["fill_in_turn"]
+        capture.block(OUT, SIZE)
+        capture.block(OTHER, 64)
+        capture.before.put(OUT, b"x" * SIZE)
+        capture.before.put(OTHER, struct.pack("<Q", 0))
+        capture.launch(fill, OUT, COUNT, 3.0, OTHER)
+        capture.after.put(OUT, floats(*[3.0] * COUNT))
+        capture.after.put(OTHER, struct.pack("<Q", 1))
+        self.export(capture, "fill_in_turn")
+        answer = self.with_code(self.image("fill_in_turn"), runs="0")
+        self.assertEqual(answer["verdict"], "same")
+        self.assertRegex(answer["notes"][0], f"^64 of {SIZE + 64} bytes that it writes could not be poisoned")
+        self.assertGreaterEqual(answer["occurrences"][0]["poisoned"], SIZE)
+
     def test_one_occurrence(self):
         self.export(self.adds(), "add", "--occurrences", "1")
         self.assertIn("would not be noticed", self.with_code(self.image("add"))["notes"][0])

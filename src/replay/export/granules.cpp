@@ -34,21 +34,6 @@ std::uint64_t fingerprint_of(std::string_view bytes) {
   return sum;
 }
 
-std::vector<Range> joined(const std::vector<Range>& ranges, const std::vector<Range>& blocks,
-                          std::uint64_t gap) {
-  std::vector<Range> all;
-  for (const Range& block : blocks) {
-    std::size_t first = all.size();
-    for (const Range& part : parts_in(ranges, block)) {
-      if (all.size() > first && part.begin - all.back().end < gap)
-        all.back().end = part.end;
-      else
-        all.push_back(part);
-    }
-  }
-  return all;
-}
-
 std::vector<Range> differences_between(std::string_view a, std::string_view b, const Range& range) {
   constexpr std::uint64_t VALUE = 8;
   constexpr std::size_t MOST = 256;

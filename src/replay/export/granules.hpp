@@ -15,11 +15,6 @@ inline constexpr std::uint64_t GRANULE = 4096;
 // be kept twice.
 std::uint64_t fingerprint_of(std::string_view bytes);
 
-// Ranges with less than `gap` bytes between them become one, if no block ends in between. What is
-// in no block is left out.
-std::vector<Range> joined(const std::vector<Range>& ranges, const std::vector<Range>& blocks,
-                          std::uint64_t gap);
-
 // Where two contents of a range differ, in whole values of 8 bytes; with fewer and larger ranges if
 // there are too many.
 std::vector<Range> differences_between(std::string_view a, std::string_view b, const Range& range);

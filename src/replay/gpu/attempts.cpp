@@ -20,13 +20,6 @@ void add_byte_at(std::vector<Range>& ranges, std::uint64_t address) {
     ranges.push_back({address, address + 1});
 }
 
-std::vector<Range> ranges_out(const Occurrence& occurrence) {
-  std::vector<Range> all;
-  all.reserve(occurrence.out.size());
-  for (const Occurrence::Part& part : occurrence.out) all.push_back(part.range);
-  return merged(std::move(all));
-}
-
 std::vector<Range> less(std::vector<Range> ranges, const std::vector<Range>& gone) {
   for (const Range& one : gone) ranges = without(ranges, one);
   return ranges;
@@ -114,10 +107,11 @@ Result<bool> Attempts::is_as_expected(const Occurrence& occurrence,
 
 // First all of it is poisoned. What then is not as expected is read before it is written, or
 // depends on what is; so these parts are poisoned one by one.
-Result<Poisoned> Attempts::poison(const Occurrence& occurrence) {
-  constexpr std::uint64_t NEAR_BY = 64 << 10;
+Result<Poisoned> Attempts::poison(const Occurrence& occurrence, const std::vector<Range>& where) {
   constexpr std::size_t MOST_PARTS = 32, MOST_RANGES = 100'000;
-  std::vector<Range> out = ranges_out(occurrence), written;
+  std::vector<Range> all_out = ranges_out(occurrence), out, written;
+  for (const Range& one : where)
+    for (const Range& part : parts_in(all_out, one)) out.push_back(part);
   auto doubtful = TRY(sort_out(occurrence, out, written));
   if (!doubtful.empty()) {
     written = less(merged(std::move(written)), doubtful);
@@ -141,10 +135,10 @@ Result<Poisoned> Attempts::poison(const Occurrence& occurrence) {
   return found;
 }
 
-Result<std::vector<Poisoned>> Attempts::poison() {
+Result<std::vector<Poisoned>> Attempts::poison(const std::vector<Range>& where) {
   TRY(find_occurrences());
   std::vector<Poisoned> all;
-  for (const Occurrence& occurrence : occurrences_) all.push_back(TRY(poison(occurrence)));
+  for (const Occurrence& occurrence : occurrences_) all.push_back(TRY(poison(occurrence, where)));
   return all;
 }
 

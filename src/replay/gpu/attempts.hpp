@@ -20,8 +20,9 @@ class Attempts {
         bench_(&bench),
         view_(driver, progress, bench.memory(), bench.code()) {}
 
-  // By occurrence: what it writes without reading it, as runs with poison there show.
-  Result<std::vector<Poisoned>> poison();
+  // By occurrence: what it writes without reading it, as runs with poison there show. `where`: only
+  // what of it is in this memory.
+  Result<std::vector<Poisoned>> poison(const std::vector<Range>& where);
   // `request.launches`: the occurrences, in the order in which they are run.
   Result<> attempt(const Request& request, Answer& answer);
 
@@ -33,7 +34,7 @@ class Attempts {
   Result<Left> left_by(const Occurrence& occurrence, const std::vector<Range>& poisoned,
                        char poison);
   Result<bool> is_as_expected(const Occurrence& occurrence, const std::vector<Range>& poisoned);
-  Result<Poisoned> poison(const Occurrence& occurrence);
+  Result<Poisoned> poison(const Occurrence& occurrence, const std::vector<Range>& where);
   // Adds to `written` what is written whatever is in `poisoned`, which is all in these granules.
   // Returns the granules of which that cannot be said.
   Result<std::vector<Range>> sort_out(const Occurrence& occurrence,

@@ -1,6 +1,7 @@
 #include "replay/gpu/cache_flush.hpp"
 
 #include <algorithm>
+#include <string>
 
 namespace cudabpf::replay {
 
@@ -51,7 +52,42 @@ END:
 }
 )";
 
+// As many instructions as no multiprocessor keeps, each of which needs the one before.
+std::string much_code() {
+  constexpr int INSTRUCTIONS = 16'384;  // of 16 bytes
+  std::string code = R"(.version 7.0
+.target sm_52
+.address_size 64
+
+.visible .entry cudabpf_run_much_code(.param .u64 memory)
+{
+  .reg .pred %p1;
+  .reg .b32 %r<4>;
+  .reg .b64 %rd1;
+
+  ld.param.u64 %rd1, [memory];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %clock;
+)";
+  for (int i = 0; i < INSTRUCTIONS; i++) code += "  mad.lo.u32 %r1, %r1, %r2, %r3;\n";
+  return code + R"(  setp.ne.u32 %p1, %r1, 305419896;
+  @%p1 bra END;
+  st.global.u32 [%rd1], %r1;
+END:
+  ret;
+}
+)";
+}
+
 }  // namespace
+
+Handle CacheFlush::function_of(const char* code, const char* name) {
+  Handle module = nullptr, function = nullptr;
+  Status status = driver_->load_module.status_of(&module, code, 0, nullptr, nullptr);
+  if (status.succeeded()) status = driver_->module_function.status_of(&function, module, name);
+  return status.succeeded() ? function : nullptr;
+}
 
 Result<> CacheFlush::prepare(int device) {
   constexpr int MULTIPROCESSORS = 16, L2_SIZE = 38;  // CUdevice_attributes
@@ -60,22 +96,31 @@ Result<> CacheFlush::prepare(int device) {
   TRY(driver_->device_attribute(&l2, L2_SIZE, device));
   TRY(driver_->device_attribute(&multiprocessors, MULTIPROCESSORS, device));
   size_ = std::max(LEAST, 2 * static_cast<std::uint64_t>(std::max(l2, 0)));
-  blocks_ = static_cast<std::uint32_t>(std::max(multiprocessors, 1)) * BLOCKS_PER_MULTIPROCESSOR;
+  multiprocessors_ = static_cast<std::uint32_t>(std::max(multiprocessors, 1));
   TRY(driver_->allocate(&memory_, size_));
   TRY(driver_->fill(memory_, 0, size_));
-  Handle module = nullptr;
-  Status status = driver_->load_module.status_of(&module, READ_MEMORY, 0, nullptr, nullptr);
-  if (status.succeeded())
-    status = driver_->module_function.status_of(&reader_, module, "cudabpf_read_memory");
-  if (!status.succeeded()) reader_ = nullptr;
+  reader_ = function_of(READ_MEMORY, "cudabpf_read_memory");
+  if (reader_) other_code_ = function_of(much_code().c_str(), "cudabpf_run_much_code");
   return ok();
 }
 
 Status CacheFlush::run(Handle stream) {
   if (!reader_) return driver_->fill_8_async.status_of(memory_, 0, size_, stream);
   void* parameters[] = {&memory_, &size_};
-  LaunchConfig config{{blocks_, 1, 1}, {THREADS, 1, 1}, 0, stream, nullptr, 0};
+  LaunchConfig config{
+      {multiprocessors_ * BLOCKS_PER_MULTIPROCESSOR, 1, 1}, {THREADS, 1, 1}, 0, stream, nullptr, 0};
   return driver_->launch.status_of(&config, reader_, parameters, nullptr);
+}
+
+Status CacheFlush::run_all(Handle stream) {
+  if (other_code_) {
+    void* parameters[] = {&memory_};
+    LaunchConfig config{{multiprocessors_, 1, 1}, {THREADS, 1, 1}, 0, stream, nullptr, 0};
+    if (Status status = driver_->launch.status_of(&config, other_code_, parameters, nullptr);
+        !status.succeeded())
+      return status;
+  }
+  return run(stream);
 }
 
 }  // namespace cudabpf::replay

@@ -1,4 +1,4 @@
-// Empties the GPU's L2 cache of what a program left there.
+// Empties the GPU's caches of what a program left there.
 #pragma once
 
 #include "replay/gpu/driver.hpp"
@@ -10,15 +10,21 @@ class CacheFlush {
   explicit CacheFlush(const Driver& driver) : driver_(&driver) {}
 
   Result<> prepare(int device);
-  // Memory is read that is twice as large as the cache. Overwriting it would do, too, but what was
+  // The L2 cache: memory is read that is twice as large. Overwriting it would do, too, but what was
   // written has to leave the cache again, and what runs next would pay for that. It is done where
   // the GPU does not take the code that reads.
   Status run(Handle stream);
+  // Also the caches of code, by running more than they hold.
+  Status run_all(Handle stream);
 
  private:
+  // Null: the driver does not take the code.
+  Handle function_of(const char* code, const char* name);
+
   const Driver* driver_;
   Handle reader_ = nullptr;  // null: it overwrites
-  std::uint32_t blocks_ = 1;
+  Handle other_code_ = nullptr;
+  std::uint32_t multiprocessors_ = 1;
   DevicePtr memory_ = 0;
   std::uint64_t size_ = 0;
 };

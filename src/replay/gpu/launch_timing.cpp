@@ -40,6 +40,11 @@ Result<> LaunchTiming::prepare(int device) {
   return flush_.prepare(device);
 }
 
+Result<std::uint64_t> LaunchTiming::ns_of(Burst& burst) {
+  progress_->beat();
+  return burst.ns();
+}
+
 // The shortest of several: whatever else the machine does makes one look longer, and then there
 // would be too few.
 Result<std::uint32_t> LaunchTiming::repetitions(const Burst::Work& work) {
@@ -47,7 +52,7 @@ Result<std::uint32_t> LaunchTiming::repetitions(const Burst::Work& work) {
   Burst few = TRY(Burst::make(*driver_, stream_, LEAST, work));
   TRY(few.warm_up());
   std::uint64_t one = BURST_NS;
-  for (int i = 0; i < TRIES; i++) one = std::clamp<std::uint64_t>(TRY(few.ns()) / LEAST, 1, one);
+  for (int i = 0; i < TRIES; i++) one = std::clamp<std::uint64_t>(TRY(ns_of(few)) / LEAST, 1, one);
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(BURST_NS / one, LEAST, MOST_WARM));
 }
 
@@ -56,7 +61,7 @@ Result<> LaunchTiming::time_warm(const Burst::Work& work, std::uint32_t samples,
   Burst burst = TRY(Burst::make(*driver_, stream_, times.launches, work));
   TRY(burst.warm_up());
   for (std::uint32_t i = 0; i < samples; i++)
-    times.warm_ns.push_back(TRY(burst.ns()) / times.launches);
+    times.warm_ns.push_back(TRY(ns_of(burst)) / times.launches);
   return ok();
 }
 
@@ -71,7 +76,7 @@ Result<> LaunchTiming::time_after(const Burst::Work& before, const Burst::Work& 
   Burst all = TRY(Burst::make(*driver_, stream_, count, both));
   auto run = [&](Burst& burst) -> Result<std::uint64_t> {
     if (bring_back) TRY(bring_back());
-    return burst.ns();
+    return ns_of(burst);
   };
   static_cast<void>(TRY(run(alone)));  // to warm up
   static_cast<void>(TRY(run(all)));
@@ -95,14 +100,13 @@ std::vector<std::size_t> LaunchTiming::launches_before(std::size_t step) const {
 
 // The GPU has more work while the host waits and reads the counter, which takes milliseconds.
 Result<std::optional<Energy>> LaunchTiming::energy_of(const Burst::Work& work,
-                                                      std::uint32_t window_ms, PowerMeter& meter,
-                                                      Progress& progress) {
+                                                      std::uint32_t window_ms, PowerMeter& meter) {
   constexpr std::uint64_t ROUND_NS = 10'000'000;
   std::uint32_t launches = TRY(repetitions(work));
   Burst now = TRY(Burst::make(*driver_, stream_, launches, work));
   Burst next = TRY(Burst::make(*driver_, stream_, launches, work));
   TRY(now.warm_up());
-  std::uint64_t one = std::max<std::uint64_t>(TRY(now.ns()), 1);
+  std::uint64_t one = std::max<std::uint64_t>(TRY(ns_of(now)), 1);
   auto bursts = static_cast<std::uint32_t>(std::max<std::uint64_t>(ROUND_NS / one, 1));
   Burst* turns[] = {&now, &next};
   auto round = [&]() -> Result<> {
@@ -110,14 +114,14 @@ Result<std::optional<Energy>> LaunchTiming::energy_of(const Burst::Work& work,
     std::swap(turns[0], turns[1]);
     return turns[0]->wait();
   };
-  auto energy = TRY(meter.measure(round, window_ms, progress));
+  auto energy = TRY(meter.measure(round, window_ms, *progress_));
   TRY(turns[1]->wait());
   if (energy) energy->rounds *= std::uint64_t{bursts} * launches;
   return energy;
 }
 
 Result<IsolatedEnergy> LaunchTiming::energy(std::size_t step, std::uint32_t window_ms,
-                                            PowerMeter& meter, Progress& progress) {
+                                            PowerMeter& meter) {
   Burst::Work work = [this, step](Handle stream) { return player_->launch_on(step, stream); };
   Burst::Work flush = [this](Handle stream) { return flush_.run(stream); };
   Burst::Work both = [&](Handle stream) {
@@ -125,11 +129,11 @@ Result<IsolatedEnergy> LaunchTiming::energy(std::size_t step, std::uint32_t wind
     return status.succeeded() ? work(stream) : status;
   };
   IsolatedEnergy energy;
-  energy.warm = TRY(energy_of(work, window_ms, meter, progress));
+  energy.warm = TRY(energy_of(work, window_ms, meter));
   if (!energy.warm) return energy;
-  if (!emptying_) emptying_ = TRY(energy_of(flush, window_ms, meter, progress));
+  if (!emptying_) emptying_ = TRY(energy_of(flush, window_ms, meter));
   energy.emptying = emptying_;
-  energy.emptied = TRY(energy_of(both, window_ms, meter, progress));
+  energy.emptied = TRY(energy_of(both, window_ms, meter));
   return energy;
 }
 
@@ -147,7 +151,8 @@ Result<IsolatedTime> LaunchTiming::time(std::size_t step, std::uint32_t samples,
   times.launches = TRY(repetitions(work));
   TRY(time_warm(work, samples, times));
   std::uint32_t count = std::min(times.launches, MOST_COLD);
-  TRY(time_after(flush, work, count, samples, times.cold_ns, {}));
+  Burst::Work flush_all = [this](Handle stream) { return flush_.run_all(stream); };
+  TRY(time_after(flush_all, work, count, samples, times.cold_ns, {}));
   if (!bring_back) return times;
   // A kernel that adds to an index, say, makes others fail that run so often: that is no news.
   Silence silence;

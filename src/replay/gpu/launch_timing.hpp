@@ -19,27 +19,29 @@ class LaunchTiming {
  public:
   // `bring_back`: makes memory what it was before the launch was timed. Nothing: it cannot.
   using BringBack = std::function<Result<>()>;
-  LaunchTiming(const Driver& driver, Player& player)
-      : driver_(&driver), player_(&player), flush_(driver) {}
+  LaunchTiming(const Driver& driver, Player& player, Progress& progress)
+      : driver_(&driver), player_(&player), progress_(&progress), flush_(driver) {}
 
   Result<> prepare(int device);
   // Warm: launches that follow each other, so that the L2 cache has what the one before left there.
   // If the program let a launch begin before the one before it has ended (programmatic stream
-  // serialization), they overlap here, too. Cold: the same with the L2 cache emptied before
-  // each of them, less the time of that. In turn: the same with the launches that come before it on
-  // the tape run in between, less the time of both: the cache has what these have left, as in the
-  // program, and weights that nobody has read since the last iteration are not there. Those run
-  // more often than in the program, too, so it is done only where memory can be brought back.
+  // serialization), they overlap here, too. Cold: the same with the L2 cache and those of code
+  // emptied before each of them, less the time of that. In turn: the same with the launches that
+  // come before it on the tape run in between, less the time of both: the cache has what these have
+  // left, as in the program, and weights that nobody has read since the last iteration are not
+  // there. Those run more often than in the program, too, so it is done only where memory can be
+  // brought back.
   Result<IsolatedTime> time(std::size_t step, std::uint32_t samples, const BringBack& bring_back);
   // What the GPU uses while it does nothing but this launch: warm, and after the cache was emptied.
   // A round is a launch.
-  Result<IsolatedEnergy> energy(std::size_t step, std::uint32_t window_ms, PowerMeter& meter,
-                                Progress& progress);
+  Result<IsolatedEnergy> energy(std::size_t step, std::uint32_t window_ms, PowerMeter& meter);
 
  private:
   Result<std::uint32_t> repetitions(const Burst::Work& work);
   Result<std::optional<Energy>> energy_of(const Burst::Work& work, std::uint32_t window_ms,
-                                          PowerMeter& meter, Progress& progress);
+                                          PowerMeter& meter);
+  // So that a launch that hangs is told from one of many that are timed.
+  Result<std::uint64_t> ns_of(Burst& burst);
   Result<> time_warm(const Burst::Work& work, std::uint32_t samples, IsolatedTime& times);
   // How much longer `before` and the work take than `before` alone.
   Result<> time_after(const Burst::Work& before, const Burst::Work& work, std::uint32_t count,
@@ -50,6 +52,7 @@ class LaunchTiming {
 
   const Driver* driver_;
   Player* player_;
+  Progress* progress_;
   Handle stream_ = nullptr;
   CacheFlush flush_;
   std::optional<Energy> emptying_;  // the same for each launch

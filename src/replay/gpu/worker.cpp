@@ -110,7 +110,11 @@ class Worker {
 
   // Everything up to a step, from the beginning unless some of it has been done already.
   Result<> play_up_to(std::size_t step) {
-    if (!at_ || *at_ > step) {
+    bool is_past = !at_ || *at_ > step;
+    if (is_past && saved_at_ && *saved_at_ <= step) {  // which takes less than reading the folder
+      TRY(saved_->bring_back());
+      at_ = saved_at_;
+    } else if (is_past) {
       TRY(bench_->load(0));
       at_ = 0;
     }
@@ -122,7 +126,7 @@ class Worker {
   Result<> prepare_isolation() {
     if (alone_) return ok();
     distinct_ = distinct_launches(bench_->tape(), bench_->folder().manifest());
-    alone_.emplace(*driver_, bench_->player());
+    alone_.emplace(*driver_, bench_->player(), *progress_);
     TRY(alone_->prepare(bench_->device()));
     saved_.emplace(*driver_, bench_->memory(), bench_->code());
     if (!TRY(saved_->prepare())) saved_.reset();
@@ -136,7 +140,10 @@ class Worker {
     if (request.launch >= distinct_.size()) return Error{"there is no such launch"};
     std::size_t step = distinct_[request.launch].first;
     TRY(play_up_to(step));
-    if (request.runs && saved_) TRY(saved_->save());
+    if (request.runs && saved_) {
+      TRY(saved_->save());
+      saved_at_ = step;
+    }
     TRY(play_up_to(step + 1));
     if (!request.runs || bench_->player().skipped_steps().contains(step)) return ok();
     if (saved_) TRY(saved_->bring_back());
@@ -146,7 +153,7 @@ class Worker {
     answer.isolated = TRY(alone_->time(step, request.runs, bring_back));
     if (meter()) answer.isolated->clocks = meter()->clocks();
     if (request.window_ms && can_measure(answer)) {
-      answer.isolated_energy = TRY(alone_->energy(step, request.window_ms, *meter_, *progress_));
+      answer.isolated_energy = TRY(alone_->energy(step, request.window_ms, *meter_));
       if (!answer.isolated_energy->warm) answer.no_energy = meter_->fault();
     }
     progress_->at_no_step();
@@ -220,7 +227,7 @@ class Worker {
     TRY(bench_->load(0));
     at_.reset();
     if (request.task == Task::attempt) return attempts.attempt(request, answer);
-    answer.poisoned = TRY(attempts.poison());
+    answer.poisoned = TRY(attempts.poison(ranges_of(request.within)));
     return ok();
   }
 
@@ -231,7 +238,8 @@ class Worker {
   std::optional<std::size_t> at_;  // the step that comes next; nothing: memory is as a run left it
   std::vector<DistinctLaunch> distinct_;
   std::optional<LaunchTiming> alone_;
-  std::optional<SavedState> saved_;  // nothing: there is no room for it
+  std::optional<SavedState> saved_;      // nothing: there is no room for it
+  std::optional<std::size_t> saved_at_;  // the step that came next then
   std::unique_ptr<PowerMeter> meter_;
   std::string no_meter_;  // why there is none
 };

@@ -107,7 +107,12 @@ void Comparing::judge(ComparedLaunch& launch, const Measured& measured) {
     launch.within += place == Place::within;
     result_.faster += place == Place::faster;
     result_.slower += place == Place::slower;
-    result_.slower_beside += place == Place::slower && measured.beside_others[i];
+    if (place != Place::slower) continue;
+    double slowest = std::max(*launch.cold_us, *launch.in_turn_us);
+    if (place_of(us(measured.ns[i]), *launch.warm_us, slowest) == Place::within)
+      result_.slower_in_turn++;
+    else
+      result_.slower_beside += measured.beside_others[i];
   }
 }
 
@@ -203,6 +208,8 @@ std::string ComparedLaunch::why() const {
       return has_delay ? "warm has the GPU's delay between launches; perhaps a higher clock, too"
                        : "perhaps a higher clock, or another way of measuring";
     case Place::slower:
+      if (place_of(median_us, *warm_us, std::max(*cold_us, *in_turn_us)) == Place::within)
+        return "in turn it takes as long: what ran before it left data to be written back";
       return beside_others ? fmt::format("{} of {} ran beside other operations, which slows both",
                                          with_commas(beside_others), with_commas(measured))
                            : "nothing ran beside it: perhaps a lower clock";
@@ -256,9 +263,11 @@ std::vector<std::string> TimesCompared::reasons() const {
                               has_delay ? "by that delay, perhaps, or " : "perhaps "));
   if (slower)
     all.push_back(fmt::format(
-        "{} slower than cold: {} ran beside other operations, which slows both; otherwise perhaps "
-        "by a lower clock.",
-        count_of(slower, "launch was", "launches were"), with_commas(slower_beside)));
+        "{} slower than cold: {} took as long in turn, after launches that leave data in the cache "
+        "which has to be written back; {} ran beside other operations, which slows both; otherwise "
+        "perhaps by a lower clock.",
+        count_of(slower, "launch was", "launches were"), with_commas(slower_in_turn),
+        with_commas(slower_beside)));
   return all;
 }
 

@@ -41,6 +41,13 @@ bool are_independent(const std::vector<Occurrence>& all) {
 
 }  // namespace
 
+std::vector<Range> ranges_out(const Occurrence& occurrence) {
+  std::vector<Range> all;
+  all.reserve(occurrence.out.size());
+  for (const Occurrence::Part& part : occurrence.out) all.push_back(part.range);
+  return merged(std::move(all));
+}
+
 std::optional<std::vector<Occurrence>> occurrences_in(const Tape& tape, const Manifest& manifest) {
   std::vector<Occurrence> all;
   Occurrence next;  // whose launch is still to come

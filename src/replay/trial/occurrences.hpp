@@ -11,6 +11,9 @@
 
 namespace cudabpf::replay {
 
+// Bytes that are so near are poisoned together, or not at all.
+inline constexpr std::uint64_t NEAR_BY = 64 << 10;
+
 struct Occurrence {
   struct Part {
     Range range;
@@ -20,6 +23,9 @@ struct Occurrence {
   std::vector<Part> in;   // what is copied to the GPU before it
   std::vector<Part> out;  // what is copied to the host after it, with what is expected there
 };
+
+// What of memory it writes, merged.
+std::vector<Range> ranges_out(const Occurrence& occurrence);
 
 // Nothing: the tape has something else, or does not copy the same ranges before each launch, with
 // all that any launch writes among them.

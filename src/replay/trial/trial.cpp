@@ -75,18 +75,58 @@ class Rehearsal {
     return ok();
   }
 
-  // A kernel that follows a pointer or an index in what it also writes may fault: then nothing is
-  // poisoned.
-  Result<> find_poison() {
+  // All that it writes, in pieces that are far apart.
+  std::vector<Range> pieces() const {
+    std::vector<Range> all;
+    for (const Occurrence& one : occurrences_)
+      for (const Range& range : ranges_out(one)) all.push_back(range);
+    all = merged(std::move(all));
+    return all.empty() ? all : joined(all, {{all.front().begin, all.back().end}}, NEAR_BY);
+  }
+
+  // False: with poison there, it fails.
+  Result<bool> try_poison(const std::vector<Range>& within) {
+    constexpr std::chrono::seconds MOST(5);  // it takes milliseconds, or hangs
     TRY(ready_original());
-    Answer answer = original_->ask(request(Task::poison));
-    if (!answer.error) {
-      trial_.poisoned = answer.poisoned;
-      return ok();
+    Request poison = request(Task::poison);
+    poison.within = addresses_of(within);
+    Answer answer = original_->ask(poison, MOST);
+    if (answer.error) {
+      why_not_poisoned_ = *answer.error;
+      original_.reset();
+      return false;
     }
-    original_.reset();
-    trial_.notes.push_back(fmt::format(
-        "what it writes could not be poisoned, since the original then fails ({})", *answer.error));
+    trial_.poisoned.resize(occurrences_.size());
+    for (std::size_t i = 0; i < std::min(answer.poisoned.size(), occurrences_.size()); i++) {
+      Poisoned& all = trial_.poisoned[i];
+      const Poisoned& more = answer.poisoned[i];
+      all.ranges.insert(all.ranges.end(), more.ranges.begin(), more.ranges.end());
+      all.inputs += more.inputs;
+    }
+    return true;
+  }
+
+  // A kernel that follows a pointer or an index in what it also writes may fault, and one that
+  // waits there for a flag waits for ever: then its pieces are tried one by one.
+  Result<> find_poison() {
+    constexpr std::size_t MOST_PIECES = 8;
+    std::vector<Range> all = pieces();
+    if (TRY(try_poison(all))) return ok();
+    std::sort(all.begin(), all.end(),
+              [](const Range& a, const Range& b) { return a.size() > b.size(); });
+    std::uint64_t whole = size_of(all), left = whole;
+    for (std::size_t i = 0; i < std::min(all.size(), MOST_PIECES); i++) {
+      if (left == all.back().size()) break;  // only the last is left, so that is why
+      if (TRY(try_poison({all[i]}))) left -= all[i].size();
+    }
+    trial_.notes.push_back(
+        left == whole
+            ? fmt::format(
+                  "what it writes could not be poisoned, since the original then fails ({})",
+                  why_not_poisoned_)
+            : fmt::format("{} of {} bytes that it writes could not be poisoned, since the original "
+                          "then fails ({})",
+                          left, whole, why_not_poisoned_));
     return ok();
   }
 
@@ -247,6 +287,7 @@ class Rehearsal {
   std::vector<DistinctLaunch> distinct_;
   std::uint64_t memory_ = 0;
   bool is_noted_ = false;
+  std::string why_not_poisoned_;
   std::optional<WorkerProcess> original_, candidate_;
   Answer usual_;  // of the original
   Trial trial_;

@@ -113,6 +113,17 @@ Status advance(const KernelRun& run) {
   return kSuccess;
 }
 
+// (float* out, uint32_t count, float value, uint64_t* turn): fills, and counts turns, of which
+// there are two
+Status fill_in_turn(const KernelRun& run) {
+  const auto place = run.parameter<uint64_t>(16);
+  if (!is_array(place, 1, 8)) return kIllegalAddress;
+  auto& turn = *reinterpret_cast<uint64_t*>(place);
+  if (turn > 1) return kIllegalAddress;
+  turn = 1 - turn;
+  return fill(run);
+}
+
 // As printf does in a kernel.
 Status print(const KernelRun& run) {
   static_cast<void>(run);
@@ -183,6 +194,7 @@ const Kernel kKernels[] = {
     {"count_runs", {{0, 8}}, count_runs, "runs"},
     {"not_deterministic", {{0, 8}, {8, 4}}, not_deterministic},
     {"advance", {{0, 8}, {8, 8}}, advance},
+    {"fill_in_turn", {{0, 8}, {8, 4}, {12, 4}, {16, 8}}, fill_in_turn},
     {"print", {}, print},
     {"add_slowly", {{0, 8}, {8, 8}, {16, 8}, {24, 4}}, add_slowly},
     {"add_off", {{0, 8}, {8, 8}, {16, 8}, {24, 4}}, add_off},

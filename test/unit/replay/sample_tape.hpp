@@ -62,10 +62,13 @@ inline bundle::Operation graph_step(std::vector<bundle::Launch> launches) {
 // In a folder of its own, which is gone afterwards.
 class SampleTape {
  public:
-  SampleTape(const std::vector<bundle::Operation>& operations, Manifest captured = sample_replay())
-      : manifest(std::move(captured)), tape(read(operations)) {}
+  // `extents`: what the operations' are of.
+  SampleTape(const std::vector<bundle::Operation>& operations, Manifest captured = sample_replay(),
+             std::string extents = {})
+      : manifest(std::move(captured)), data(std::move(extents)), tape(read(operations)) {}
 
   Manifest manifest;
+  std::string data;
   Result<Tape> tape;
 
  private:
@@ -81,6 +84,7 @@ class SampleTape {
     auto writer = TRY(bundle::FolderWriter::create(path));
     std::string page(bundle::PageRun::PAGE, 'x');
     for (int i = 0; i < 3; i++) TRY(writer.add_page(page));
+    if (!data.empty()) TRY(writer.add_data(data));
     Manifest written = manifest;
     written.modules[0].image = TRY(writer.add_image(bundle::ImageKind::cubin, "code"));
     for (const bundle::Operation& operation : operations) TRY(writer.add(operation));

@@ -48,6 +48,31 @@ TEST_CASE(
   CHECK(of_steps == std::vector<std::uint32_t>{0, 1, 2, 0, NONE, 3});
 }
 
+TEST_CASE("Launches are distinct by their parameters, but for addresses of the program's memory") {
+  constexpr std::size_t SIZE = 16;
+  std::string data;
+  std::vector<bundle::Operation> operations;
+  auto add = [&](std::uint64_t address, std::uint64_t scalar) {
+    operations.push_back(launch_step(0, 1));
+    operations.back().launch->parameters = {data.size(), SIZE};
+    for (std::uint64_t word : {address, scalar})
+      data.append(reinterpret_cast<const char*>(&word), sizeof(word));
+  };
+  add(SAMPLE_BASE, 5);
+  add(SAMPLE_BASE + 4095, 5);
+  add(SAMPLE_BASE, 6);
+  add(SAMPLE_BASE + 4096, 5);  // of nothing
+  for (std::uint64_t seed = 100; seed < 200; seed++) add(SAMPLE_BASE, seed);
+  SampleTape sample(operations, sample_replay(), data);
+  REQUIRE(sample.tape);
+  std::vector<std::uint32_t> of_steps;
+  auto launches = distinct_launches(*sample.tape, sample.manifest, &of_steps);
+  of_steps.resize(4);
+  CHECK(of_steps == std::vector<std::uint32_t>{0, 0, 1, 2});
+  REQUIRE(launches.size() == 16);  // a seed for each makes no kind of its own
+  CHECK(launches.back().count == 88);
+}
+
 TEST_CASE("Addresses are taken in whole units, and only live memory is compared") {
   constexpr std::uint64_t NEW = SAMPLE_BASE + 3 * RESERVED_UNIT;
   SampleTape sample(
