@@ -12,7 +12,7 @@ PROGRAMS = {  # what is captured, and the modules that it imports
     "resnet": (["iterations.py", "resnet", "60"], "torch"),
     "triton": (["iterations.py", "triton"], "torch, triton"),
     "cupy": (["iterations.py", "cupy"], "cupy"),
-    "jax": (["iterations.py", "jax"], "jax"),  # takes three quarters of the memory, unless it is told not to
+    "jax": (["iterations.py", "jax", "2000"], "jax"),  # takes three quarters of the memory, unless it is told not to
     "graphs": (["iterations.py", "graphs"], "torch"),
 }
 
@@ -30,8 +30,9 @@ class Replays:
     def __init__(self, machine, check, skipped, workloads):
         self.machine, self.check, self.skipped, self.workloads = machine, check, skipped, workloads
 
-    def run(self):
-        for name, (command, modules) in PROGRAMS.items():
+    def run(self, names):
+        for name in names:
+            command, modules = PROGRAMS[name]
             if importable(modules):
                 self.program(name, [sys.executable, f"{self.workloads}/{command[0]}", *command[1:]])
             else:
