@@ -100,7 +100,8 @@ Result<bool> Replayer::isolate_all(IsolatedReplay& replay,
                                    const std::vector<DistinctLaunch>& distinct) {
   // What waits for a flag that the launch before it has set hangs when it is run once more. All of
   // the tape has been run in less.
-  constexpr std::chrono::seconds MOST(15);
+  constexpr std::chrono::milliseconds USUAL = std::chrono::seconds(15);
+  const auto most = std::max(USUAL, options_.patience / 4);
   for (IsolatedLaunch& launch : replay.launches) {
     if (has(not_isolated_, launch.launch)) continue;
     // One that was timed in a process that has ended since is not timed again.
@@ -109,7 +110,7 @@ Result<bool> Replayer::isolate_all(IsolatedReplay& replay,
                                   .launch = launch.launch,
                                   .alone = has(alone_, launch.launch),
                                   .window_ms = options_.window_ms},
-                                 MOST);
+                                 most);
     if (answer.error) {
       std::size_t first = distinct[launch.launch].first;
       worker_.reset();

@@ -71,9 +71,8 @@ void add_whole(Page& page, const TimesCompared& times) {
                         times.busy_us, count_of(times.operations, "operation", "operations"),
                         times.span_us, times.wall_us));
   if (times.full_us)
-    page.term("whole tape", fmt::format("{:.1f} us (median of {}): {} of the busy time",
-                                        *times.full_us, count_of(times.full_runs, "run", "runs"),
-                                        error_text(*times.full_us, times.busy_us)));
+    page.term("whole tape", fmt::format("{:.1f} us (median of {}), with the gaps in it",
+                                        *times.full_us, count_of(times.full_runs, "run", "runs")));
   else
     page.term("whole tape", "not timed");
   page.term("from kernels",
