@@ -209,7 +209,8 @@ std::string ComparedLaunch::why() const {
                        : "perhaps a higher clock, or another way of measuring";
     case Place::slower:
       if (place_of(median_us, *warm_us, std::max(*cold_us, *in_turn_us)) == Place::within)
-        return "in turn it takes as long: perhaps what runs before it leaves data to be written back";
+        return "in turn it takes as long: perhaps what runs before it leaves data to be written "
+               "back";
       return beside_others ? fmt::format("{} of {} ran beside other operations, which slows both",
                                          with_commas(beside_others), with_commas(measured))
                            : "nothing ran beside it: perhaps a lower clock";
@@ -263,7 +264,8 @@ std::vector<std::string> TimesCompared::reasons() const {
                               has_delay ? "by that delay, perhaps, or " : "perhaps "));
   if (slower)
     all.push_back(fmt::format(
-        "{} slower than cold: {} took as long in turn, perhaps since the launches before leave data "
+        "{} slower than cold: {} took as long in turn, perhaps since the launches before leave "
+        "data "
         "in the cache that has to be written back; {} ran beside other operations, which slows "
         "both; otherwise perhaps by a lower clock.",
         count_of(slower, "launch was", "launches were"), with_commas(slower_in_turn),
