@@ -105,7 +105,9 @@ Reader::~Reader() {
 }
 
 Reading Reader::expect(Fd talk) const {
-  constexpr auto SLACK = std::chrono::milliseconds(100);  // so that the child ends itself first
+  // The child ends itself first, but until it is there seconds may pass: fork waits while the
+  // kernel adds or removes somebody's uprobes.
+  constexpr auto SLACK = std::chrono::seconds(5);
   std::chrono::nanoseconds patience = limits_.wall + SLACK;
   return {std::move(talk), now_ns(CLOCK_MONOTONIC) + static_cast<std::uint64_t>(patience.count())};
 }
