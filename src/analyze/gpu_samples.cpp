@@ -84,7 +84,7 @@ std::optional<GpuResidents> residents_in(const Plain& json, const Plain& list) {
 GpuSample sample_in(const Line& line) {
   GpuSample sample;
   sample.ts = line.ts;
-  auto json = Plain::parse(line.text, nullptr, false);
+  auto json = parsed(line.text);
   if (!json.is_object()) return sample;
   if (auto device = number_in(json, "gpu", std::numeric_limits<std::uint32_t>::max()))
     sample.device = static_cast<std::uint32_t>(*device);

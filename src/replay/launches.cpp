@@ -31,8 +31,10 @@ std::vector<DistinctLaunch> distinct_launches(const Tape& tape, const Manifest& 
     std::string refused = refusal_of(step, manifest);
     Alike& alike = places[{launch.kernel, launch.grid, launch.block, launch.shared, refused}];
     auto known = alike.by_scalars.find(step.scalars);
-    std::uint32_t place = known == alike.by_scalars.end() ? alike.last : known->second;
-    if (known == alike.by_scalars.end() && alike.by_scalars.size() < MOST_SCALARS) {
+    std::uint32_t place = alike.last;
+    if (known != alike.by_scalars.end()) {
+      place = known->second;
+    } else if (alike.by_scalars.size() < MOST_SCALARS) {
       place = alike.last = static_cast<std::uint32_t>(all.size());
       alike.by_scalars.emplace(step.scalars, place);
       all.push_back({launch.kernel, launch.grid, launch.block, launch.shared, 0, i, refused});

@@ -8,10 +8,6 @@ namespace {
 
 constexpr std::uint64_t HOST_PAGE = 4096;
 
-Range range_of(const bundle::Block& block) {
-  return {block.address.value, block.address.value + block.size};
-}
-
 bool is_on_host(const bundle::Block& block) {
   return block.kind == bundle::BlockKind::pinned || block.kind == bundle::BlockKind::mapped;
 }

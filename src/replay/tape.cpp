@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 
-#include "replay/ranges.hpp"
 #include "util/demangle/demangle.hpp"
 
 namespace cudabpf::replay {
@@ -35,28 +33,19 @@ std::string work_of(const Step& step, const Manifest& manifest) {
 std::vector<Range> memory_of(const Manifest& manifest,
                              const std::vector<bundle::Operation>& operations) {
   std::vector<Range> all;
-  auto add = [&](bundle::Address address, std::uint64_t size) {
-    all.push_back({address.value, address.value + size});
-  };
-  for (const bundle::Block& block : manifest.blocks) add(block.address, block.size);
+  for (const bundle::Block& block : manifest.blocks) all.push_back(range_of(block));
   for (const bundle::Module& module : manifest.modules)
-    for (const bundle::Variable& variable : module.variables) add(variable.address, variable.size);
+    for (const bundle::Variable& variable : module.variables) all.push_back(range_of(variable));
   for (const bundle::Operation& operation : operations)
-    if (operation.action == Action::alloc) add(operation.memory->address, operation.memory->size);
+    if (operation.action == Action::alloc) all.push_back(range_of(*operation.memory));
   return merged(std::move(all));
-}
-
-bool is_in(const std::vector<Range>& memory, std::uint64_t address) {
-  auto behind = std::partition_point(memory.begin(), memory.end(),
-                                     [=](const Range& range) { return range.begin <= address; });
-  return behind != memory.begin() && address < std::prev(behind)->end;
 }
 
 void clear_addresses(std::string& parameters, const std::vector<Range>& memory) {
   std::uint64_t word = 0;
   for (std::size_t at = 0; at + sizeof(word) <= parameters.size(); at += sizeof(word)) {
     std::memcpy(&word, parameters.data() + at, sizeof(word));
-    if (is_in(memory, word)) std::memset(parameters.data() + at, 0, sizeof(word));
+    if (have(memory, {word, word + 1})) std::memset(parameters.data() + at, 0, sizeof(word));
   }
 }
 

@@ -6,11 +6,17 @@
 #include <vector>
 
 #include "bundle/folder.hpp"
+#include "replay/ranges.hpp"
 
 namespace cudabpf::replay {
 
 using bundle::Action;
 using bundle::Manifest;
+
+// A block or a variable.
+Range range_of(const auto& memory) {
+  return {memory.address.value, memory.address.value + memory.size};
+}
 
 // An operation; or, if that launches a graph, one of the graph's nodes.
 struct Step {
@@ -19,7 +25,7 @@ struct Step {
   const bundle::Launch* launch = nullptr;  // or
   const bundle::Copy* copy = nullptr;      // or
   const bundle::Set* set = nullptr;        // or none of these
-  // Of a launch: differs where its parameters do in anything but addresses of the program's memory.
+  // A hash of a launch's parameters, in which addresses of the program's memory count as zeroes.
   std::size_t scalars = 0;
 
   std::uint32_t stream() const { return operation->stream; }

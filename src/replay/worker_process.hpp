@@ -24,7 +24,8 @@ class WorkerProcess {
 
   // If it ends, or has to be ended, that is an error of the answer. `most`: so long, if that is
   // less than its patience.
-  Answer ask(const Request& request, std::chrono::milliseconds most = std::chrono::hours(1));
+  Answer ask(const Request& request,
+             std::chrono::milliseconds most = std::chrono::milliseconds::max());
 
  private:
   WorkerProcess(pid_t pid, Lines lines, Progress progress, std::chrono::milliseconds patience);

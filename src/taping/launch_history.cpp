@@ -54,7 +54,7 @@ bool are_iterations(const analyze::Iterations& found) {
 
 }  // namespace
 
-// Of any thread: some have threads of their own to load code.
+// Whichever thread makes the call: some programs load code in threads of their own.
 void LaunchHistory::look_for_new_code(const Call& call, const Line& line) {
   const Function& function = *call.function;
   bool is_load =

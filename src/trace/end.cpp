@@ -127,7 +127,7 @@ std::string end_line(const FileEnd& end) {
 
 std::optional<TraceEnd> end_in(std::string_view line) {
   if (nests_too_deep(line)) return std::nullopt;
-  Read json = Read::parse(line, nullptr, false);
+  Read json = parsed(line);
   if (!json.is_object()) return std::nullopt;
   TraceEnd end;
   end.part = number_in<unsigned>(json, "part").value_or(0);

@@ -165,7 +165,7 @@ std::vector<std::uint32_t> pids_in(const ReadJson& header) {
 }
 
 ReadJson object_in(std::string_view line) {
-  return nests_too_deep(line) ? ReadJson() : ReadJson::parse(line, nullptr, false);
+  return nests_too_deep(line) ? ReadJson() : parsed(line);
 }
 
 }  // namespace

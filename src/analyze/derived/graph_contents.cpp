@@ -101,9 +101,9 @@ const LaunchedGraph* GraphContents::find(std::uint64_t number) {
 }
 
 void GraphContents::add(const Line& line) {
-  auto parsed = Parsed::parse(line.text, nullptr, false);
-  auto content = parsed.find("content");
-  if (content == parsed.end() || !content->is_array()) return;
+  auto json = parsed(line.text);
+  auto content = json.find("content");
+  if (content == json.end() || !content->is_array()) return;
   std::size_t listed = std::min(content->size(), MAX_LISTED);
   if (graphs_.size() >= MAX_GRAPHS || nodes_ + listed > MAX_NODES) return;
   auto graph = std::make_unique<LaunchedGraph>();

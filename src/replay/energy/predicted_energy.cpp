@@ -1,6 +1,7 @@
 #include "replay/energy/predicted_energy.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "replay/microseconds.hpp"
 #include "replay/times/times_compared.hpp"
@@ -48,7 +49,7 @@ LaunchEnergy energy_of(const IsolatedLaunch& isolated, const std::optional<doubl
   launch.in_turn_j = launch.warm_j;
   if (is_known(energy.emptied) && is_known(energy.emptying)) {
     launch.cold_j = above_idle(*energy.emptied, *idle_w) - above_idle(*energy.emptying, *idle_w);
-    *launch.in_turn_j += (*launch.cold_j - *launch.warm_j) * share_of_cold(isolated.time);
+    launch.in_turn_j = std::lerp(*launch.warm_j, *launch.cold_j, share_of_cold(isolated.time));
   }
   launch.in_turn_j = std::max(*launch.in_turn_j, 0.0);
   return launch;

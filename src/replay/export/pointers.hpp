@@ -12,10 +12,6 @@
 
 namespace cudabpf::replay {
 
-inline Range range_of_block(const bundle::Block& block) {
-  return {block.address.value, block.address.value + block.size};
-}
-
 // The program's memory at one place of its tape.
 class LiveBlocks {
  public:

@@ -109,9 +109,7 @@ Result<bool> Attempts::is_as_expected(const Occurrence& occurrence,
 // depends on what is; so these parts are poisoned one by one.
 Result<Poisoned> Attempts::poison(const Occurrence& occurrence, const std::vector<Range>& where) {
   constexpr std::size_t MOST_PARTS = 32, MOST_RANGES = 100'000;
-  std::vector<Range> all_out = ranges_out(occurrence), out, written;
-  for (const Range& one : where)
-    for (const Range& part : parts_in(all_out, one)) out.push_back(part);
+  std::vector<Range> out = joined(ranges_out(occurrence), where, 1), written;
   auto doubtful = TRY(sort_out(occurrence, out, written));
   if (!doubtful.empty()) {
     written = less(merged(std::move(written)), doubtful);

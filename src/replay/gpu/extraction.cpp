@@ -34,7 +34,7 @@ void Extraction::need_touching(const LiveBlocks& live) {
   for (std::size_t i = 0; i + 1 < live.all().size(); i++) {
     const bundle::Block &block = live.all()[i], &next = live.all()[i + 1];
     if (blocks_.contains(block.address.value) && block.kind == next.kind &&
-        range_of_block(block).end == next.address.value)
+        range_of(block).end == next.address.value)
       need(next);
   }
 }
@@ -54,7 +54,7 @@ std::vector<const GpuCode::Variable*> Extraction::variables() const {
 
 std::vector<Range> Extraction::block_ranges() const {
   std::vector<Range> all;
-  for (const auto& [address, block] : blocks_) all.push_back(range_of_block(block));
+  for (const auto& [address, block] : blocks_) all.push_back(range_of(block));
   return merged(std::move(all));
 }
 
@@ -72,7 +72,7 @@ Result<> Extraction::survey(MemoryTaken memory) {
     differing_.insert(differing_.end(), taken.written.begin(), taken.written.end());
     LiveBlocks live(bench_->folder().manifest(), bench_->tape(), taken.step);
     for (const bundle::Block& block : live.all())
-      if (!parts_in(taken.written, range_of_block(block)).empty()) need(block);
+      if (!parts_in(taken.written, range_of(block)).empty()) need(block);
     if (memory == MemoryTaken::touching) need_touching(live);
   }
   differing_ = merged(std::move(differing_));
@@ -92,7 +92,7 @@ Result<> Extraction::follow(const LiveBlocks& live, std::vector<FoundPointer> po
       is_needed[pointer.block] = true;
       std::uint64_t begin = pointer.to / sizeof(std::uint64_t) * sizeof(std::uint64_t);
       if (seen.size() == MOST_TABLES || !seen.try_emplace(begin, true).second) continue;
-      Range block = range_of_block(live.all()[pointer.block]);
+      Range block = range_of(live.all()[pointer.block]);
       Range table{std::max(begin, block.begin), std::min(begin + MOST_TABLE, block.end)};
       auto found = pointers_in(TRY(view_.read(table)), live, true);
       further.insert(further.end(), found.begin(), found.end());

@@ -7,10 +7,7 @@
 
 namespace cudabpf::replay {
 
-Range range_of(const GpuCode::Variable& variable) {
-  std::uint64_t begin = variable.captured->address.value;
-  return {begin, begin + variable.captured->size};
-}
+Range range_of(const GpuCode::Variable& variable) { return range_of(*variable.captured); }
 
 Result<> MemoryView::read(const Range& range, char* to) const {
   progress_->beat();

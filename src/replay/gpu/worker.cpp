@@ -158,10 +158,6 @@ class Worker {
     }
     progress_->at_no_step();
     at_.reset();
-    if (saved_) {
-      TRY(saved_->bring_back());
-      at_ = step;
-    }
     return play_up_to(step + 1);
   }
 

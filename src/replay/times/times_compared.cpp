@@ -56,6 +56,11 @@ Place place_of(double us, double warm, double cold) {
   return is_beyond(us, std::max(warm, cold), 1) ? Place::slower : Place::within;
 }
 
+bool takes_as_long_in_turn(double us, const ComparedLaunch& launch) {
+  double slowest = std::max(*launch.cold_us, *launch.in_turn_us);
+  return place_of(us, *launch.warm_us, slowest) == Place::within;
+}
+
 // Operations that overlap others, by their places.
 std::vector<bool> overlaps_in(const std::vector<ActualOperation>& in_order) {
   std::vector<bool> overlaps(in_order.size());
@@ -108,8 +113,7 @@ void Comparing::judge(ComparedLaunch& launch, const Measured& measured) {
     result_.faster += place == Place::faster;
     result_.slower += place == Place::slower;
     if (place != Place::slower) continue;
-    double slowest = std::max(*launch.cold_us, *launch.in_turn_us);
-    if (place_of(us(measured.ns[i]), *launch.warm_us, slowest) == Place::within)
+    if (takes_as_long_in_turn(us(measured.ns[i]), launch))
       result_.slower_in_turn++;
     else
       result_.slower_beside += measured.beside_others[i];
@@ -208,7 +212,7 @@ std::string ComparedLaunch::why() const {
       return has_delay ? "warm has the GPU's delay between launches; perhaps a higher clock, too"
                        : "perhaps a higher clock, or another way of measuring";
     case Place::slower:
-      if (place_of(median_us, *warm_us, std::max(*cold_us, *in_turn_us)) == Place::within)
+      if (takes_as_long_in_turn(median_us, *this))
         return "in turn it takes as long: perhaps what runs before it leaves data to be written "
                "back";
       return beside_others ? fmt::format("{} of {} ran beside other operations, which slows both",

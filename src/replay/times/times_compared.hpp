@@ -60,7 +60,8 @@ struct TimesCompared {
   std::uint64_t copies = 0, not_timed = 0;
   std::uint64_t without_time = 0;  // launches that the trace has no time of
   std::uint64_t judged = 0, within = 0, faster = 0, slower = 0;  // launches
-  // Of the slower ones, those that took as long in turn; and of the rest, those beside others.
+  // How many of the slower launches took as long in turn, and how many of the others ran beside
+  // other operations.
   std::uint64_t slower_in_turn = 0, slower_beside = 0;
   std::vector<ComparedTier> tiers;
   std::vector<ComparedLaunch> launches;  // those that took longest in the trace first

@@ -119,14 +119,10 @@ class Rehearsal {
       if (left == all.back().size()) break;  // only the last is left, so that is why
       if (TRY(try_poison({all[i]}))) left -= all[i].size();
     }
-    trial_.notes.push_back(
-        left == whole
-            ? fmt::format(
-                  "what it writes could not be poisoned, since the original then fails ({})",
-                  why_not_poisoned_)
-            : fmt::format("{} of {} bytes that it writes could not be poisoned, since the original "
-                          "then fails ({})",
-                          left, whole, why_not_poisoned_));
+    std::string what = left == whole ? "what it writes"
+                                     : fmt::format("{} of {} bytes that it writes", left, whole);
+    trial_.notes.push_back(fmt::format(
+        "{} could not be poisoned, since the original then fails ({})", what, why_not_poisoned_));
     return ok();
   }
 
