@@ -13,8 +13,8 @@
 #include "bundle/folder.hpp"
 #include "replay/export/pointers.hpp"
 #include "replay/gpu/bench.hpp"
-#include "replay/gpu/memory_view.hpp"
 #include "replay/messages.hpp"
+#include "replay/worker/memory_view.hpp"
 
 namespace cudabpf::replay {
 

@@ -5,13 +5,13 @@
 #include <functional>
 #include <optional>
 
-#include "replay/gpu/burst.hpp"
-#include "replay/gpu/cache_flush.hpp"
 #include "replay/gpu/driver.hpp"
 #include "replay/gpu/player.hpp"
-#include "replay/gpu/power_meter.hpp"
 #include "replay/messages.hpp"
 #include "replay/progress.hpp"
+#include "replay/timing/burst.hpp"
+#include "replay/timing/cache_flush.hpp"
+#include "replay/timing/power_meter.hpp"
 
 namespace cudabpf::replay {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "replay/gpu/bench.hpp"
-#include "replay/gpu/memory_view.hpp"
 #include "replay/messages.hpp"
 #include "replay/trial/occurrences.hpp"
+#include "replay/worker/memory_view.hpp"
 
 namespace cudabpf::replay {
 

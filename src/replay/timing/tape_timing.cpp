@@ -1,4 +1,4 @@
-#include "replay/gpu/tape_timing.hpp"
+#include "replay/timing/tape_timing.hpp"
 
 #include <algorithm>
 #include <map>

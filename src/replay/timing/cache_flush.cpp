@@ -1,4 +1,4 @@
-#include "replay/gpu/cache_flush.hpp"
+#include "replay/timing/cache_flush.hpp"
 
 #include <algorithm>
 #include <string>

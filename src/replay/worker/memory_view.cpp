@@ -1,4 +1,4 @@
-#include "replay/gpu/memory_view.hpp"
+#include "replay/worker/memory_view.hpp"
 
 #include <algorithm>
 #include <cstring>

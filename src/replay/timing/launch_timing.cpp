@@ -1,4 +1,4 @@
-#include "replay/gpu/launch_timing.hpp"
+#include "replay/timing/launch_timing.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "replay/gpu/extraction.hpp"
+#include "replay/worker/extraction.hpp"
 
 #include <fmt/format.h>
 

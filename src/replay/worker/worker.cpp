@@ -1,4 +1,4 @@
-#include "replay/gpu/worker.hpp"
+#include "replay/worker/worker.hpp"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -12,14 +12,14 @@
 #include <string>
 #include <thread>
 
-#include "replay/gpu/attempts.hpp"
 #include "replay/gpu/bench.hpp"
 #include "replay/gpu/end_state.hpp"
-#include "replay/gpu/extraction.hpp"
-#include "replay/gpu/launch_timing.hpp"
-#include "replay/gpu/power_meter.hpp"
 #include "replay/gpu/saved_state.hpp"
-#include "replay/gpu/tape_timing.hpp"
+#include "replay/timing/launch_timing.hpp"
+#include "replay/timing/power_meter.hpp"
+#include "replay/timing/tape_timing.hpp"
+#include "replay/worker/attempts.hpp"
+#include "replay/worker/extraction.hpp"
 
 namespace cudabpf::replay {
 

@@ -1,4 +1,4 @@
-#include "replay/gpu/power_meter.hpp"
+#include "replay/timing/power_meter.hpp"
 
 #include <algorithm>
 #include <chrono>

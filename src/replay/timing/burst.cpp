@@ -1,4 +1,4 @@
-#include "replay/gpu/burst.hpp"
+#include "replay/timing/burst.hpp"
 
 #include <utility>
 

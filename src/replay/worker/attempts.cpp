@@ -1,4 +1,4 @@
-#include "replay/gpu/attempts.hpp"
+#include "replay/worker/attempts.hpp"
 
 #include <algorithm>
 #include <cstring>

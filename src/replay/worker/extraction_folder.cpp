@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "replay/export/granules.hpp"
-#include "replay/gpu/extraction.hpp"
+#include "replay/worker/extraction.hpp"
 
 namespace cudabpf::replay {
 
