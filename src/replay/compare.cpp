@@ -57,7 +57,8 @@ bool Runs::varies(std::size_t i) const {
 void Runs::compare(std::size_t begin, std::string_view expected, const std::string& where,
                    std::uint64_t at, Bytes& sums, std::vector<Difference>& differences) const {
   sums.compared += expected.size();
-  if (changes_.empty() && std::string_view(first_).substr(begin, expected.size()) == expected) {
+  const std::string& left = judged_ ? *judged_ : first_;
+  if (changes_.empty() && std::string_view(left).substr(begin, expected.size()) == expected) {
     sums.equal += expected.size();
     return;
   }
@@ -67,11 +68,11 @@ void Runs::compare(std::size_t begin, std::string_view expected, const std::stri
       sums.not_written++;
     } else if (!changes_.empty() && varies(place)) {
       sums.not_deterministic++;
-    } else if (first_[place] == expected[i]) {
+    } else if (left[place] == expected[i]) {
       sums.equal++;
     } else {
       sums.different++;
-      add_difference(where, at + i, expected[i], first_[place], differences);
+      add_difference(where, at + i, expected[i], left[place], differences);
     }
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,8 +22,8 @@ class Runs {
 
   // What the next run left.
   void add(std::string_view bytes);
-  // What is compared from now on, with what is known of values that differ between the runs.
-  void judge(std::string_view bytes) { first_ = bytes; }
+  // What is compared from now on, and is no run: what differs from it does not vary for that.
+  void judge(std::string_view bytes) { judged_ = bytes; }
   // Compares a part of them. Adds up what is found; of what differs, the first places are kept:
   // `at` is the part's address, or its place in what `where` names.
   void compare(std::size_t begin, std::string_view expected, const std::string& where,
@@ -33,6 +34,7 @@ class Runs {
   bool is_not_written(std::size_t i) const;
 
   std::string first_;
+  std::optional<std::string> judged_;
   std::string changes_;  // by byte: how the runs differed; empty: in nothing
   bool was_known_;       // what they were before the tape ran
 };

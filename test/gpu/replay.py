@@ -15,6 +15,8 @@ PROGRAMS = {  # what is captured, and the modules that it imports
     "jax": (["iterations.py", "jax", "2000"], "jax"),  # takes three quarters of the memory, unless it is told not to
     "graphs": (["iterations.py", "graphs"], "torch"),
 }
+REFUSED = {"jax": {"cuLaunchHostFunc"}}  # by which its runtime is told that work has ended
+CHANGE_WEIGHTS = {"resnet"}  # so there are two of each
 
 
 def importable(modules):
@@ -126,9 +128,12 @@ class Replays:
         written = sum(os.stat(os.path.join(at, file)).st_blocks * 512 for at, _, files in os.walk(folder) for file in files)
         print(f"        {name}: iteration {manifest['iteration']['number']}, {manifest['operations']} operations of "
               f"{len(manifest['kernels'])} kernels, {live >> 20} MiB of memory, {code >> 20} MiB of code, {written >> 20} MiB in the folder")
-        self.check(f"replay, {name}: nothing is refused", not manifest["refused"] and not [
-            kernel for kernel in manifest["kernels"] if "refused" in kernel], manifest["refused"])
-        self.check(f"replay, {name}: the folder is no larger than 1.2 times live memory and code", written <= 1.2 * (live + code),
+        usual = REFUSED.get(name, set())
+        self.check(f"replay, {name}: nothing is refused{''.join(f', but {what}' for what in usual)}",
+                   {one["what"] for one in manifest["refused"]} <= usual and
+                   not [kernel for kernel in manifest["kernels"] if "refused" in kernel], manifest["refused"])
+        most = 2.2 if name in CHANGE_WEIGHTS else 1.2
+        self.check(f"replay, {name}: the folder is no larger than {most} times live memory and code", written <= most * (live + code),
                    (written, live, code))
 
 

@@ -39,6 +39,17 @@ class ReplayIsolated(Replaying):
         text = self.start("--isolated", "--runs", "3").stdout
         self.assertRegex(text, r"scale_by_variable +[0-9.]+ +[0-9.]+ +[0-9.]+-[0-9.]+ ")
 
+    def test_isolated_by_chance_the_same(self):
+        """Values that were the same before the launches ran by themselves, and no longer are."""
+        capture = self.simple()
+        kernel = capture.load(["seldom_deterministic"])["seldom_deterministic"]
+        capture.block(OUT, 16)
+        capture.after.put(OUT, bytes(16))
+        capture.launch(kernel, OUT, 2)
+        answer = self.replay(capture, "--isolated")
+        self.assertGreater(answer["comparison"]["runs"], 2)
+        self.check_memory(answer, compared=SIZE + 16, equal=SIZE, not_deterministic=16, different=0)
+
     def test_isolated_without_room(self):
         """Where memory cannot be kept on the GPU, the tape is run again up to the launch."""
         answer = self.replay(self.simple(), "--isolated", FAKE_CUDA_MEMORY=str(3 << 20))

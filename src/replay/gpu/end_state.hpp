@@ -25,11 +25,11 @@ class EndState {
 
   // After each run.
   Result<> add_run();
-  // After the last one.
+  // After a run that was made in another way: what it left is compared from now on. Those before
+  // and after it show which values are not deterministic.
+  Result<> judge();
+  // What the last run left; that which is judged, if there is one.
   Result<Comparison> compare();
-  // Compares what one more run has left, in another way than the others were. What differs between
-  // those says nothing about it.
-  Result<Comparison> judge();
 
  private:
   // Calls `work(address, its parts that are compared, what was expected of it)` for each page.

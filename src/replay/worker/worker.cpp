@@ -67,19 +67,30 @@ class Worker {
 
   // Two runs show most of what is not deterministic. What then still differs from what the program
   // left may be the same in two runs by chance: more of them show it.
+  static constexpr unsigned LEAST_RUNS = 2, MOST_RUNS = 8;
+
   Result<> check(Answer& answer) {
-    constexpr unsigned MOST_RUNS = 8;
     end_.emplace(*driver_, bench_->folder(), bench_->code(), bench_->memory(), bench_->player());
-    for (unsigned run = 0; run < MOST_RUNS; run++) {
-      TRY(bench_->load(run % 2));
-      TRY(bench_->player().play({}));
-      TRY(end_->add_run());
-      answer.comparison = TRY(end_->compare());
-      answer.comparison->runs = run + 1;
-      if (run && !answer.comparison->is_different()) break;
-    }
+    for (unsigned run = 0; run < LEAST_RUNS; run++) TRY(add_run(run));
+    answer.comparison = TRY(compare(LEAST_RUNS));
     answer.skipped = bench_->player().skipped();
     return ok();
+  }
+
+  Result<> add_run(unsigned run) {
+    TRY(bench_->load(run % 2));
+    TRY(bench_->player().play({}));
+    return end_->add_run();
+  }
+
+  Result<Comparison> compare(unsigned runs) {
+    auto comparison = TRY(end_->compare());
+    for (; runs < MOST_RUNS && comparison.is_different(); runs++) {
+      TRY(add_run(runs));
+      comparison = TRY(end_->compare());
+    }
+    comparison.runs = runs;
+    return comparison;
   }
 
   Result<> walk(Answer& answer) {
@@ -205,8 +216,10 @@ class Worker {
   Result<> finish(Answer& answer) {
     TRY(play_up_to(bench_->tape().steps().size()));
     at_.reset();
-    if (end_) answer.comparison = TRY(end_->judge());
     answer.skipped = bench_->player().skipped();
+    if (!end_) return ok();
+    TRY(end_->judge());
+    answer.comparison = TRY(compare(LEAST_RUNS));
     return ok();
   }
 

@@ -41,6 +41,19 @@ TEST_CASE("Values of which any byte differs between runs are left out") {
   CHECK(again.sums.not_deterministic == 8);
 }
 
+TEST_CASE("What is judged is no run: only runs show what varies") {
+  Runs runs("aaaaaaaabbbbbbbb", true);
+  runs.add("aaaaaaaabbbbbbbb");
+  runs.judge("Xaaaaaaabbbbbbbb");
+  Bytes before, after;
+  std::vector<Difference> differences;
+  runs.compare(0, "aaaaaaaabbbbbbbb", "memory", 0, before, differences);
+  CHECK((before.different == 1 && before.equal == 15 && before.not_deterministic == 0));
+  runs.add("aaYaaaaabbbbbbbb");
+  runs.compare(0, "aaaaaaaabbbbbbbb", "memory", 0, after, differences);
+  CHECK((after.different == 0 && after.equal == 8 && after.not_deterministic == 8));
+}
+
 TEST_CASE(
     "Memory that was not captured and that nobody wrote has the byte that it was filled with") {
   std::string first = "abcd\xA5\xA5\xA5\xA5", second = "abcd\x5A\x5A\x5A\x5A";
