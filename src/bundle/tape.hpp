@@ -44,6 +44,7 @@ struct Launch {
 
 struct Rows {  // of a copy or a fill; a plain one has one row
   std::uint64_t width = 0, height = 1, depth = 1;
+  std::uint64_t bytes() const { return width * height * depth; }
   bool operator==(const Rows&) const = default;
 };
 

@@ -20,6 +20,10 @@ bool is_timed(const IsolatedLaunch& launch) {
   return launch.time && !launch.time->warm_ns.empty() && !launch.time->cold_ns.empty();
 }
 
+bool does_less_again(const IsolatedLaunch& launch) {
+  return is_timed(launch) && launch.time->does_less_again;
+}
+
 std::string range_text(const std::vector<std::uint64_t>& ns) {
   auto [least, most] = std::minmax_element(ns.begin(), ns.end());
   return fmt::format("{:.2f}-{:.2f}", us(*least), us(*most));
@@ -42,9 +46,13 @@ Json isolated_json(const IsolatedReplay& replay, const Manifest& manifest, const
   for (const IsolatedLaunch& launch : replay.launches) {
     Json one = launch_json(distinct[launch.launch], manifest);
     if (is_timed(launch)) {
-      one["launches_in_a_run"] = launch.time->launches;
-      one["warm_us"] = samples_json(launch.time->warm_ns);
-      one["cold_us"] = samples_json(launch.time->cold_ns);
+      if (does_less_again(launch)) {
+        one["does_less_again"] = true;
+      } else {
+        one["launches_in_a_run"] = launch.time->launches;
+        one["warm_us"] = samples_json(launch.time->warm_ns);
+        one["cold_us"] = samples_json(launch.time->cold_ns);
+      }
       if (!launch.time->in_turn_ns.empty())
         one["in_turn_us"] = samples_json(launch.time->in_turn_ns);
       if (launch.time->clocks)
@@ -71,18 +79,26 @@ void add_isolated(Page& page, const IsolatedReplay& replay, const Manifest& mani
                                                 {"block", 1, true}});
   for (const IsolatedLaunch& launch : replay.launches) {
     const DistinctLaunch& of = distinct[launch.launch];
-    bool timed = is_timed(launch);
+    bool timed = is_timed(launch), often = timed && !does_less_again(launch);
     table.row(short_name(demangle(manifest.kernels[of.kernel].name)),
               {timed && !launch.time->in_turn_ns.empty()
                    ? fmt::format("{:.2f}", median_us(launch.time->in_turn_ns))
                    : "",
-               timed ? fmt::format("{:.2f}", median_us(launch.time->warm_ns)) : "",
-               timed ? range_text(launch.time->warm_ns) : "",
-               timed ? fmt::format("{:.2f}", median_us(launch.time->cold_ns)) : "not run",
-               timed ? range_text(launch.time->cold_ns) : "", clock_text(launch),
+               often ? fmt::format("{:.2f}", median_us(launch.time->warm_ns)) : "",
+               often ? range_text(launch.time->warm_ns) : "",
+               often   ? fmt::format("{:.2f}", median_us(launch.time->cold_ns))
+               : timed ? ""
+                       : "not run",
+               often ? range_text(launch.time->cold_ns) : "", clock_text(launch),
                with_commas(of.count), dim_text(of.grid), dim_text(of.block)});
   }
   table.add_to(page);
+  auto less = std::count_if(replay.launches.begin(), replay.launches.end(), does_less_again);
+  if (less)
+    page.paragraph(fmt::format("{} when run over and over, and so has only a time in turn.",
+                               count_of(static_cast<std::uint64_t>(less), "launch does less",
+                                        "launches do less")),
+                   2);
 }
 
 }  // namespace cudabpf::replay

@@ -90,6 +90,7 @@ void describe(auto& fields, Is<IsolatedTime> auto& time) {
   fields("cold_ns", time.cold_ns);
   fields("in_turn_ns", time.in_turn_ns);
   fields("launches", time.launches);
+  fields("does_less_again", time.does_less_again);
   fields("clocks", time.clocks);
 }
 

@@ -109,7 +109,10 @@ struct Clocks {
 
 struct IsolatedTime {
   std::vector<std::uint64_t> warm_ns = {}, cold_ns = {}, in_turn_ns = {};  // a sample each
-  std::uint32_t launches = 0;         // in a warm sample, which is their mean
+  std::uint32_t launches = 0;  // in a warm sample, which is their mean
+  // Run over and over it does less than once, so it was run once for each sample in turn, and the
+  // other times say nothing.
+  bool does_less_again = false;
   std::optional<Clocks> clocks = {};  // after the warm samples
 };
 

@@ -19,13 +19,12 @@ std::string place_of(const bundle::Place& place) {
 }
 
 std::string work_of(const Step& step, const Manifest& manifest) {
-  auto bytes = [](const bundle::Rows& rows) { return rows.width * rows.height * rows.depth; };
   if (step.launch) return short_name(demangle(manifest.kernels[step.launch->kernel].name));
   if (step.copy)
-    return fmt::format("a copy of {} bytes from {} to {}", bytes(step.copy->rows),
+    return fmt::format("a copy of {} bytes from {} to {}", step.copy->rows.bytes(),
                        place_of(step.copy->from), place_of(step.copy->to));
   if (step.set)
-    return fmt::format("a fill of {} bytes at {}", bytes(step.set->rows), place_of(step.set->to));
+    return fmt::format("a fill of {} bytes at {}", step.set->rows.bytes(), place_of(step.set->to));
   return fmt::format("a {}", bundle::ACTIONS[static_cast<std::size_t>(step.action)]);
 }
 
@@ -108,6 +107,21 @@ std::string refusal_of(const Step& step, const Manifest& manifest) {
   if (step.operation->refused) return *step.operation->refused;
   if (step.launch) return manifest.kernels[step.launch->kernel].refused.value_or("");
   return {};
+}
+
+std::vector<std::size_t> fills_before(const Tape& tape, std::size_t launch,
+                                      const Manifest& manifest) {
+  constexpr std::uint64_t MOST_BYTES = 64 << 10;  // larger ones would be timed more than the launch
+  const std::vector<Step>& steps = tape.steps();
+  std::vector<std::size_t> fills;
+  for (std::size_t i = launch; i-- > 0;) {
+    if (steps[i].stream() != steps[launch].stream()) continue;
+    if (steps[i].launch || steps[i].copy) break;
+    if (steps[i].set && steps[i].set->rows.bytes() <= MOST_BYTES &&
+        refusal_of(steps[i], manifest).empty())
+      fills.insert(fills.begin(), i);
+  }
+  return fills;
 }
 
 std::string description_of(const Step& step, const Manifest& manifest) {

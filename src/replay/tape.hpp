@@ -57,6 +57,12 @@ class Tape {
 // Why the step is not run, if the capture says that it cannot be; empty: nothing is said.
 std::string refusal_of(const Step& step, const Manifest& manifest);
 
+// The small fills right before a launch, on its stream. It may count on what they leave: matrix
+// products of cuBLAS take their tiles by a counter that is set to zero before each launch, and do
+// nothing where it has reached the end.
+std::vector<std::size_t> fills_before(const Tape& tape, std::size_t launch,
+                                      const Manifest& manifest);
+
 // "a copy of 64 bytes to 0x7f0000000000 (call 77)", for people.
 std::string description_of(const Step& step, const Manifest& manifest);
 

@@ -14,7 +14,7 @@ UNIT = 32 << 20  # of addresses that the driver reserves
 BASE = 0x2A0000000000  # where nothing else is
 # Where the parameters of the simulated GPU's kernels lie, and how they are packed.
 LAYOUTS = {"fill": "QIf", "fill_in_cluster": "QIf", "add": "QQQI", "scale": "QIf", "sum_rows": "QIIQ", "fill_packed": "=BQI",
-           "scale_by_variable": "QI", "count_runs": "Q", "not_deterministic": "QI", "seldom_deterministic": "QI", "advance": "QQ", "fill_in_turn": "QIfQ", "fault": "", "hang": ""}
+           "scale_by_variable": "QI", "count_runs": "Q", "not_deterministic": "QI", "seldom_deterministic": "QI", "advance": "QQ", "fill_in_turn": "QIfQ", "fill_by_counter": "QIfQ", "fault": "", "hang": ""}
 
 
 def floats(*values):

@@ -50,6 +50,33 @@ class ReplayIsolated(Replaying):
         self.assertGreater(answer["comparison"]["runs"], 2)
         self.check_memory(answer, compared=SIZE + 16, equal=SIZE, not_deterministic=16, different=0)
 
+    def counting(self, is_zeroed):
+        """A kernel that has something to do only while a counter is zero. -> the answer's last launch"""
+        capture = self.simple()
+        kernel = capture.load(["fill_by_counter"])["fill_by_counter"]
+        capture.block(OUT, 24)
+        capture.after.put(OUT, floats(7, 7) + bytes(8) + struct.pack("<Q", 1))
+        if is_zeroed:
+            capture.set(OUT + 16, 0, 8)
+        capture.launch(kernel, OUT, 2, 7, OUT + 16)
+        answer = self.replay(capture, "--isolated")
+        self.check_memory(answer, equal=SIZE + 24)
+        return answer["launches"][-1]
+
+    def test_isolated_with_its_fill(self):
+        """What the program zeroes right before a launch is zeroed before each that is timed."""
+        launch = self.counting(is_zeroed=True)
+        for times in ("warm_us", "cold_us", "in_turn_us"):
+            self.assertGreater(launch[times]["median"], 250, times)
+        self.assertNotIn("does_less_again", launch)
+
+    def test_isolated_does_less_again(self):
+        """Where nothing zeroes it, the launch is timed with memory as it was, once in each sample."""
+        launch = self.counting(is_zeroed=False)
+        self.assertGreater(launch["in_turn_us"]["median"], 250)
+        self.assertTrue(launch["does_less_again"] and "warm_us" not in launch and "cold_us" not in launch, launch)
+        self.assertIn("1 launch does less when run over and over", self.start("--isolated").stdout)
+
     def test_isolated_without_room(self):
         """Where memory cannot be kept on the GPU, the tape is run again up to the launch."""
         answer = self.replay(self.simple(), "--isolated", FAKE_CUDA_MEMORY=str(3 << 20))

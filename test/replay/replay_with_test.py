@@ -28,6 +28,21 @@ class ReplayWith(Exporting):
             self.assertEqual(len(one["original"]["cold_us"]["runs"]), len(one["candidate"]["cold_us"]["runs"]))
         self.assertIn("Same: it leaves all bytes", self.alone("--with", self.image("add")).stdout)
 
+    def test_with_its_fill(self):
+        """What is zeroed before the launch is zeroed before each that is timed, too."""
+        capture = Capture()
+        fill = capture.load(["fill_by_counter"])["fill_by_counter"]
+        capture.block(OUT, 24)
+        capture.after.put(OUT, floats(7, 7) + bytes(8) + struct.pack("<Q", 1))
+        capture.set(OUT + 16, 0, 8)
+        capture.launch(fill, OUT, 2, 7, OUT + 16)
+        self.export(capture, "fill_by_counter")
+        answer = self.with_code(self.image("fill_by_counter"))
+        self.assertEqual(answer["verdict"], "same")
+        for side in ("original", "candidate"):
+            for times in ("warm_us", "cold_us"):
+                self.assertGreater(answer["launches"][0][side][times]["median"], 250)
+
     def test_off(self):
         """By one step of a float: different, unless a tolerance allows it."""
         self.export(self.adds(), "add")

@@ -26,8 +26,6 @@ bool has_handle(std::uint32_t attribute) {
          attribute == UPDATABLE_NODE;
 }
 
-std::uint64_t bytes_of(const bundle::Rows& rows) { return rows.width * rows.height * rows.depth; }
-
 std::uint64_t place_of(const char* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
 bool is_work(const Step& step) { return step.launch || step.copy || step.set; }
@@ -61,7 +59,7 @@ Result<> Player::prepare_copies() {
       copies_to_host_.push_back({i, *copy->data, to_host});
       to_host += copy->data->size;
     } else if (is_to_host || (!copy->from.address && !has_data)) {
-      largest = std::max(largest, bytes_of(copy->rows));
+      largest = std::max(largest, copy->rows.bytes());
     }
     if (std::max(to_host, largest) > host_memory())
       return Error{"the tape copies more to the host than this machine has memory", {}};
@@ -140,13 +138,7 @@ Result<> Player::run(std::size_t number, const Way& way) {
   }
   if (!is_work(step)) return wait(step, stream);
   if (way.watch) TRY(way.watch->before(number, stream));
-  Status status =
-      step.launch ? launch(*step.launch, stream)
-      : step.copy
-          ? copy(number, *step.copy, stream)
-          : fill_rows(*driver_, *step.set,
-                      code_->here(step.set->to.address->value, bytes_of(step.set->rows)), stream);
-  TRY(judge(number, status));
+  TRY(judge(number, work_on(number, stream)));
   if (way.watch) TRY(way.watch->after(number, stream));
   // The program may have gone on only when it had the copy's bytes.
   bool is_with_host =
@@ -206,6 +198,12 @@ Result<> Player::judge(std::size_t number, const Status& status) {
   return status.result();
 }
 
+std::vector<std::size_t> Player::fills_before(std::size_t launch) const {
+  auto fills = replay::fills_before(*tape_, launch, folder_->manifest());
+  std::erase_if(fills, [&](std::size_t fill) { return skipped_steps_.contains(fill); });
+  return fills;
+}
+
 std::vector<Skipped> Player::skipped() const {
   std::vector<Skipped> all;
   for (const auto& [what, skip] : skipped_)
@@ -253,9 +251,18 @@ std::vector<LaunchAttribute> Player::attributes_of(const bundle::Launch& launch)
   return all;
 }
 
-Status Player::launch_on(std::size_t step, Handle stream) {
-  progress_->at(step);
-  return launch(*tape_->steps()[step].launch, stream);
+Status Player::work_on(std::size_t number, Handle stream) {
+  progress_->at(number);
+  const Step& step = tape_->steps()[number];
+  if (step.launch) return launch(*step.launch, stream);
+  return step.copy ? copy(number, *step.copy, stream) : fill(*step.set, stream);
+}
+
+Status Player::work_on(const std::vector<std::size_t>& steps, Handle stream) {
+  Status status;
+  for (std::size_t i = 0; i < steps.size() && status.succeeded(); i++)
+    status = work_on(steps[i], stream);
+  return status;
 }
 
 Status Player::launch(const bundle::Launch& launch, Handle stream) {
@@ -292,10 +299,14 @@ Status Player::launch(const bundle::Launch& launch, Handle stream) {
   return second.succeeded() || by_pointers_[launch.kernel] ? second : status;
 }
 
+Status Player::fill(const bundle::Set& set, Handle stream) {
+  return fill_rows(*driver_, set, code_->here(set.to.address->value, set.rows.bytes()), stream);
+}
+
 Status Player::copy(std::size_t number, const bundle::Copy& copy, Handle stream) {
   auto side = [&](const bundle::Place& place, bool is_target) {
     if (place.address)
-      return CopySide{code_->here(place.address->value, bytes_of(copy.rows)), false, place.pitch,
+      return CopySide{code_->here(place.address->value, copy.rows.bytes()), false, place.pitch,
                       place.slice};
     const char* at = scratch_.data();
     if (is_target && received_at_[number] != NOWHERE) at = received_.data() + received_at_[number];

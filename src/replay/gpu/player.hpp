@@ -52,8 +52,11 @@ class Player {
   Result<> play(const Way& way);
 
   const Tape& tape() const { return *tape_; }
-  // The work of one launch, on another stream than its own.
-  Status launch_on(std::size_t step, Handle stream);
+  // What a launch, a copy or a fill does, on this stream; and what several do.
+  Status work_on(std::size_t number, Handle stream);
+  Status work_on(const std::vector<std::size_t>& steps, Handle stream);
+  // The small fills right before a launch, as far as they are run.
+  std::vector<std::size_t> fills_before(std::size_t launch) const;
   // Why the step is not run; empty: it is.
   std::string reason_against(std::size_t number, const Step& step) const;
 
@@ -93,6 +96,7 @@ class Player {
 
   Status launch(const bundle::Launch& launch, Handle stream);
   Status copy(std::size_t number, const bundle::Copy& copy, Handle stream);
+  Status fill(const bundle::Set& set, Handle stream);
   std::vector<LaunchAttribute> captured_attributes(const bundle::Launch& launch) const;
   std::vector<LaunchAttribute> attributes_of(const bundle::Launch& launch) const;
 

@@ -143,9 +143,15 @@ void Comparing::add_launch(std::uint32_t launch, const std::optional<IsolatedTim
     warm = *one.warm_us * count;
     cold = *one.cold_us * count;
     if (one.measured) one.place = place_of(one.median_us, *one.warm_us, *one.cold_us);
-    judge(one, measured);
-    result_.judged += one.measured;
-    result_.within += one.within;
+    if (isolated->does_less_again) {
+      warm = cold = predicted;
+      one.warm_us = one.cold_us = std::nullopt;
+      if (one.measured) one.place = Place::does_less_again;
+    } else {
+      judge(one, measured);
+      result_.judged += one.measured;
+      result_.within += one.within;
+    }
   } else {
     if (one.measured) one.place = Place::not_timed;
     result_.not_timed += one.measured;
@@ -218,6 +224,8 @@ std::string ComparedLaunch::why() const {
       return beside_others ? fmt::format("{} of {} ran beside other operations, which slows both",
                                          with_commas(beside_others), with_commas(measured))
                            : "nothing ran beside it: perhaps a lower clock";
+    case Place::does_less_again:
+      return "run over and over it does less than once, so only its time in turn says something";
     case Place::not_timed:
       return "it was not run by itself; the prediction has the trace's time";
     case Place::not_measured:

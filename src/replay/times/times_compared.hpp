@@ -20,9 +20,17 @@ namespace cudabpf::replay {
 inline constexpr double TOLERANCE_PERCENT = 5, TOLERANCE_US = 0.5;
 
 // Where the program's time lies.
-enum class Place : std::uint8_t { within, faster, slower, not_timed, not_measured };
-inline constexpr std::array<std::string_view, 5> PLACES = {
-    "within", "faster than warm", "slower than cold", "not timed", "not in the trace"};
+enum class Place : std::uint8_t {
+  within,
+  faster,
+  slower,
+  does_less_again,
+  not_timed,
+  not_measured
+};
+inline constexpr std::array<std::string_view, 6> PLACES = {"within",           "faster than warm",
+                                                           "slower than cold", "not comparable",
+                                                           "not timed",        "not in the trace"};
 
 struct ComparedLaunch {
   std::uint32_t launch = 0;  // of distinct_launches()

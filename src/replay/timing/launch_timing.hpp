@@ -30,7 +30,8 @@ class LaunchTiming {
   // come before it on the tape run in between, less the time of both: the cache has what these have
   // left, as in the program, and weights that nobody has read since the last iteration are not
   // there. Those run more often than in the program, too, so it is done only where memory can be
-  // brought back.
+  // brought back. Small fills right before a launch are run before each of its launches, too, and
+  // not counted.
   Result<IsolatedTime> time(std::size_t step, std::uint32_t samples, const BringBack& bring_back);
   // What the GPU uses while it does nothing but this launch: warm, and after the cache was emptied.
   // A round is a launch.
@@ -47,8 +48,12 @@ class LaunchTiming {
   Result<> time_after(const Burst::Work& before, const Burst::Work& work, std::uint32_t count,
                       std::uint32_t samples, std::vector<std::uint64_t>& ns,
                       const BringBack& bring_back);
-  // Launches of the same stream that come right before it, and are run.
-  std::vector<std::size_t> launches_before(std::size_t step) const;
+  Result<> time_in_turn(std::size_t step, std::uint32_t samples, const BringBack& bring_back,
+                        IsolatedTime& times);
+  // Launches of the same stream that come right before it, and are run, with small fills between
+  // them and it.
+  std::vector<std::size_t> before(std::size_t step) const;
+  Burst::Work work_of(std::vector<std::size_t> steps) const;
 
   const Driver* driver_;
   Player* player_;

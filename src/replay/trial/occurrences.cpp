@@ -29,6 +29,12 @@ std::vector<Range> merged_ranges(const std::vector<Occurrence::Part>& parts) {
   return merged(std::move(all));
 }
 
+bool is_within(const bundle::Set& set, const std::vector<Occurrence::Part>& given) {
+  std::uint64_t at = set.to.address->value;
+  return set.rows.height == 1 && set.rows.depth == 1 &&
+         have(merged_ranges(given), {at, at + set.rows.bytes()});
+}
+
 bool are_independent(const std::vector<Occurrence>& all) {
   std::vector<Range> given = merged_ranges(all.front().in);
   return std::all_of(all.begin(), all.end(), [&](const Occurrence& one) {
@@ -63,6 +69,8 @@ std::optional<std::vector<Occurrence>> occurrences_in(const Tape& tape, const Ma
       all.push_back(std::exchange(next, {}));
       continue;
     }
+    // What it leaves has been copied there already.
+    if (step.set && is_within(*step.set, next.in)) continue;
     auto part = step.copy ? part_of_copy(*step.copy) : std::nullopt;
     if (!part) return std::nullopt;
     if (step.copy->to.address)

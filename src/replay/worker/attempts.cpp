@@ -55,7 +55,7 @@ Result<Attempts::Left> Attempts::left_by(const Occurrence& occurrence,
     TRY(view_.write(part.range, given));
   }
   TRY(driver_->synchronize());
-  TRY(bench_->player().launch_on(occurrence.step, nullptr).result());
+  TRY(bench_->player().work_on(occurrence.step, nullptr).result());
   TRY(driver_->synchronize());
   Left left;
   for (const Occurrence::Part& part : occurrence.out)

@@ -47,6 +47,7 @@ class Extraction {
   // then once more, to keep that.
   Result<> write(bundle::FolderWriter& writer);
   Result<> write_launch(bundle::FolderWriter& writer, Taken& taken);
+  Result<> write_fills(bundle::FolderWriter& writer, const Taken& taken) const;
   Result<std::vector<Range>> run_again(Taken& taken, const std::vector<std::string>& before,
                                        const std::vector<std::string>& after);
   Result<> write_copy(bundle::FolderWriter& writer, const Taken& taken, const Range& range,

@@ -31,6 +31,20 @@ Result<> Extraction::write_copy(bundle::FolderWriter& writer, const Taken& taken
   return writer.add(operation);
 }
 
+// Memory has what these leave already, but where the launch is timed, it is run again after each.
+Result<> Extraction::write_fills(bundle::FolderWriter& writer, const Taken& taken) const {
+  for (std::size_t fill : bench_->player().fills_before(taken.step)) {
+    const Step& step = bench_->tape().steps()[fill];
+    bool is_row = step.set->rows.height == 1 && step.set->rows.depth == 1;
+    std::uint64_t at = step.set->to.address->value;
+    if (!is_row || !have(given_, {at, at + step.set->rows.bytes()})) continue;
+    bundle::Operation operation = operation_for(Action::set, *step.operation);
+    operation.set = *step.set;
+    TRY(writer.add(operation));
+  }
+  return ok();
+}
+
 // Whether it does the same again: what does not is not compared.
 Result<std::vector<Range>> Extraction::run_again(Taken& taken,
                                                  const std::vector<std::string>& before,
@@ -41,7 +55,7 @@ Result<std::vector<Range>> Extraction::run_again(Taken& taken,
     for (std::size_t k = 0; k < taken.written.size(); k++)
       TRY(view_.write(taken.written[k], before[k]));
     TRY(driver_->synchronize());
-    TRY(bench_->player().launch_on(taken.step, nullptr).result());
+    TRY(bench_->player().work_on(taken.step, nullptr).result());
     TRY(driver_->synchronize());
     for (std::size_t k = 0; k < taken.written.size(); k++) {
       auto differs =
@@ -78,6 +92,7 @@ Result<> Extraction::write_launch(bundle::FolderWriter& writer, Taken& taken) {
   launch.kernel = kernels_.at(launch.kernel);
   launch.parameters = TRY(kept(launch.parameters));
   if (launch.attributes) launch.attributes = TRY(kept(*launch.attributes));
+  TRY(write_fills(writer, taken));
   TRY(writer.add(operation));
   auto varying = TRY(run_again(taken, before, after));
   for (std::size_t k = 0; k < taken.written.size(); k++) {

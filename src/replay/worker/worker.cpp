@@ -163,7 +163,7 @@ class Worker {
     if (saved_ && !request.alone) bring_back = [this] { return saved_->bring_back(); };
     answer.isolated = TRY(alone_->time(step, request.runs, bring_back));
     if (meter()) answer.isolated->clocks = meter()->clocks();
-    if (request.window_ms && can_measure(answer)) {
+    if (request.window_ms && !answer.isolated->does_less_again && can_measure(answer)) {
       answer.isolated_energy = TRY(alone_->energy(step, request.window_ms, *meter_));
       if (!answer.isolated_energy->warm) answer.no_energy = meter_->fault();
     }

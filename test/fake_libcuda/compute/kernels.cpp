@@ -136,6 +136,19 @@ Status fill_in_turn(const KernelRun& run) {
   return fill(run);
 }
 
+// (float* out, uint32_t count, float value, uint64_t* counter): takes its time, and fills, unless
+// the counter says that this was done
+Status fill_by_counter(const KernelRun& run) {
+  constexpr timespec kLong = {0, 300'000};
+  const auto place = run.parameter<uint64_t>(16);
+  if (!is_array(place, 1, 8)) return kIllegalAddress;
+  auto& counter = *reinterpret_cast<uint64_t*>(place);
+  if (counter) return kSuccess;
+  counter = 1;
+  nanosleep(&kLong, nullptr);
+  return fill(run);
+}
+
 // As printf does in a kernel.
 Status print(const KernelRun& run) {
   static_cast<void>(run);
@@ -208,6 +221,7 @@ const Kernel kKernels[] = {
     {"seldom_deterministic", {{0, 8}, {8, 4}}, seldom_deterministic},
     {"advance", {{0, 8}, {8, 8}}, advance},
     {"fill_in_turn", {{0, 8}, {8, 4}, {12, 4}, {16, 8}}, fill_in_turn},
+    {"fill_by_counter", {{0, 8}, {8, 4}, {12, 4}, {16, 8}}, fill_by_counter},
     {"print", {}, print},
     {"add_slowly", {{0, 8}, {8, 8}, {16, 8}, {24, 4}}, add_slowly},
     {"add_off", {{0, 8}, {8, 8}, {16, 8}, {24, 4}}, add_off},

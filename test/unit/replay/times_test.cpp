@@ -129,6 +129,16 @@ TEST_CASE("A launch that is slower than cold may take as long in turn") {
   CHECK(says(times, "1 launch was slower than cold: 1 took as long in turn"));
 }
 
+TEST_CASE("A launch that does less when run over and over has only a time in turn") {
+  IsolatedTime timed{{2000}, {3000}, {5000}, 1};
+  timed.does_less_again = true;
+  auto times = Sample().compare({{GpuOp::kernel, 0, 5000, 0}}, {{0, timed}});
+  const ComparedLaunch& launch = times.launches[0];
+  CHECK((launch.place == Place::does_less_again && !launch.warm_us && !launch.cold_us));
+  CHECK((times.judged == 0 && times.slower == 0));
+  CHECK((times.predicted_us == 10 && times.predicted_warm_us == 10));
+}
+
 TEST_CASE("Times lie within warm and cold, give or take 5 % or half a microsecond") {
   auto place = [](std::uint64_t begin, std::uint64_t end, std::uint64_t warm, std::uint64_t cold) {
     IsolatedLaunch timed{0, IsolatedTime{{warm}, {cold}, {cold}, 1}};
