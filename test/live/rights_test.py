@@ -332,7 +332,7 @@ class Live(callers.CalledTest):
         settings = "/sys/kernel/rcu_expedited"
         with open(settings, encoding="utf-8") as file:
             before = file.read()
-        done = self.run_cudabpf("run", "-q", "-o", self.path, "--library", LIBRARY, "--only", "cuInit,cuMem*",
+        done = self.run_cudabpf("run", "-q", "-o", self.path, "--library", LIBRARY, "--only", "cuInit,cuMemAlloc*",
                                 "--no-feature", "uprobe_multi", "--", "true")
         self.assertEqual(done.returncode, 0, done.stderr)
         looked = 0

@@ -168,7 +168,7 @@ class Live(harness.LiveTest):
     def test_attached_in_a_call(self):
         """A call that began before is not counted, though its return is seen."""
         for way in self.in_each_way():
-            program = self.start(harness.calls("setup; print in; sync; print out; read; sync; sync"),
+            program = self.start(harness.calls("setup; print in; sync; print out; read; query; query"),
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                  env=self.environment(LATENCY="cuStreamSynchronize=1500000000"))
             self.assertEqual(program.process.stdout.readline(), b"in\n")

@@ -234,7 +234,7 @@ class Live(harness.LiveTest):
         for number in (signal.SIGINT, signal.SIGTERM) * 3:
             self.setUp()
             tracer = self.start_cudabpf("run", "-o", self.path, "--profile", "full", "--library", LIBRARY, "--",
-                                        *self.storm("--rate", "2000", "--count", "4000"))
+                                        *self.storm("--rate", "2000", "--count", "1600"))
             wait_for(lambda: any(r.counts.get("cuLaunchKernel") for r in self.records().values()), "calling")
             end = time.monotonic() + 0.3
             while time.monotonic() < end and tracer.process.poll() is None:
@@ -244,7 +244,7 @@ class Live(harness.LiveTest):
             self.assertIn("cudabpf schema", tracer.stderr())
             self.check_law(self.read())
             self.check_gone()
-            wait_for(lambda: self.record().counts["cuLaunchKernel"] == 4000 and ended(self.record().pid), "finished")
+            wait_for(lambda: self.record().counts["cuLaunchKernel"] == 1600 and ended(self.record().pid), "finished")
 
     # --- odd ends
 
@@ -272,7 +272,7 @@ class Live(harness.LiveTest):
             for view in ([], ["--live"]):
                 terminal = Terminal(self, width)
                 tracer = self.start_on(terminal, "run", *view, "-o", self.path, "--library", LIBRARY, "--",
-                                       *self.storm("--rate", "2000", "--count", "1000"))
+                                       *self.storm("--rate", "2000", "--count", "400"))
                 self.assertEqual(tracer.wait(), 0)
                 wait_for(lambda: "cudabpf schema" in terminal.output(), "a summary")
                 for line in re.split(r"\r\n|\r", terminal.output()):  # what is redrawn stays on its line

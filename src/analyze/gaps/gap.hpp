@@ -1,8 +1,12 @@
 // A time when a process gave the GPU nothing to do, and the calls before and after it.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "trace/read/part.hpp"
 #include "util/largest.hpp"
@@ -32,6 +36,13 @@ struct LongerGap {
   bool operator()(const Gap& a, const Gap& b) const { return a.time() > b.time(); }
 };
 using LongestGaps = Largest<Gap, LongerGap>;
+
+inline constexpr std::size_t ALL_GAPS = ~std::size_t{0};
+
+template <typename AnyGap>
+std::span<const AnyGap> first_of(const std::vector<AnyGap>& gaps, std::size_t at_most) {
+  return {gaps.data(), std::min(at_most, gaps.size())};
+}
 
 // "99.7 %": the share of a time spent outside CUDA calls; only an upper bound, or unknown, if there
 // were calls whose duration is not known.

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -18,6 +19,7 @@
 #include "analyze/analysis.hpp"
 #include "analyze/gaps/busy.hpp"
 #include "analyze/gaps/critical_path.hpp"
+#include "analyze/gaps/gap.hpp"
 #include "analyze/gaps/gpu_curve.hpp"
 #include "analyze/gaps/idle_cause.hpp"
 #include "analyze/gaps/thread_calls.hpp"
@@ -100,7 +102,9 @@ class GpusAtWork : public Analysis {
   void set_name(std::uint64_t process, Name comm);
   // The busiest of the process; null: none did anything.
   const OfGpu* of_process(std::uint64_t process) const;
-  const std::vector<GpuGap>& longest() const { return longest_; }
+  std::span<const GpuGap> longest(std::size_t at_most = ALL_GAPS) const {
+    return first_of(longest_, at_most);
+  }
   // By their time on all GPUs.
   const std::vector<std::pair<Name, Kernel>>& kernels() const { return kernels_; }
   const std::vector<NotReported>& not_reported() const { return not_reported_; }
@@ -184,7 +188,7 @@ class GpusAtWork : public Analysis {
 };
 
 // Only if anything is measured.
-Json gpus_at_work_json(const GpusAtWork& times);
+Json gpus_at_work_json(const GpusAtWork& times, std::size_t gaps_at_most = ALL_GAPS);
 Json gpu_gaps_columns();  // of idle times, for the page of `report`
 // The same for people, with the longest gaps. First what the process's busiest GPU did in
 // [begin, end), the inference, unless that is empty.

@@ -218,7 +218,7 @@ std::string causes_text(const IdleTimes& times, std::uint64_t whole, std::size_t
   return text;
 }
 
-Json gpus_at_work_json(const GpusAtWork& times) {
+Json gpus_at_work_json(const GpusAtWork& times, std::size_t gaps_at_most) {
   Json gpus = Json::array(), kernels = Json::array(), not_reported = Json::array();
   for (const OfGpu& gpu : times.gpus()) gpus.push_back(gpu_json(gpu, times.names()));
   for (const auto& [name, kernel] : times.kernels())
@@ -228,14 +228,15 @@ Json gpus_at_work_json(const GpusAtWork& times) {
                        {"max_us", microseconds(kernel.longest)}});
   for (const auto& one : times.not_reported())
     not_reported.push_back({{"pid", one.pid}, {"why", one.why}});
-  return {{"gpus", gpus},
-          {"longest_idle", list_of(times.longest(), GPU_GAP_COLUMNS, GpuGapsShown{times})},
-          {"kernels", kernels},
-          {"not_reported", not_reported},
-          {"copies_that_waited",
-           {{"count", times.waited().calls}, {"time_us", microseconds(times.waited().time)}}},
-          {"missing_share", times.missing_share()},
-          {"left_out", times.left_out()}};
+  return {
+      {"gpus", gpus},
+      {"longest_idle", list_of(times.longest(gaps_at_most), GPU_GAP_COLUMNS, GpuGapsShown{times})},
+      {"kernels", kernels},
+      {"not_reported", not_reported},
+      {"copies_that_waited",
+       {{"count", times.waited().calls}, {"time_us", microseconds(times.waited().time)}}},
+      {"missing_share", times.missing_share()},
+      {"left_out", times.left_out()}};
 }
 
 Json gpu_gaps_columns() { return page_columns(GPU_GAP_COLUMNS); }

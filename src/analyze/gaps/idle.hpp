@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -49,8 +50,13 @@ class Idle : public Analysis {
   // All other processes, added up.
   const OfProcess& others() const { return others_; }
   std::uint64_t other_processes() const { return other_processes_; }
-  const std::vector<Gap>& longest_idle() const { return idle_; }        // the longest first
-  const std::vector<Gap>& longest_between() const { return between_; }  // the longest first
+  // The longest first, of those that are kept.
+  std::span<const Gap> longest_idle(std::size_t at_most = ALL_GAPS) const {
+    return first_of(idle_, at_most);
+  }
+  std::span<const Gap> longest_between(std::size_t at_most = ALL_GAPS) const {
+    return first_of(between_, at_most);
+  }
   const Names& names() const { return names_; }
   // How long the process that made the last call had been idle until then.
   std::uint64_t idle_until_now() const { return until_now_; }
@@ -115,7 +121,7 @@ class Idle : public Analysis {
   std::vector<Gap> idle_, between_;
 };
 
-Json idle_json(const Idle& idle);
+Json idle_json(const Idle& idle, std::size_t gaps_at_most = ALL_GAPS);
 Json gaps_columns();  // of idle times, for the page of `report`
 
 }  // namespace cudabpf::analyze

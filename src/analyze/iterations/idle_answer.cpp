@@ -134,7 +134,7 @@ Json process_json(const Idle::OfProcess& process, const Names& names) {
 
 }  // namespace
 
-Json idle_json(const Idle& idle) {
+Json idle_json(const Idle& idle, std::size_t gaps_at_most) {
   const Names& names = idle.names();
   Json processes = Json::array();
   for (const auto& process : idle.processes()) {
@@ -145,9 +145,12 @@ Json idle_json(const Idle& idle) {
     one.update(process_json(process, names));
     processes.push_back(std::move(one));
   }
+  auto list = [&](std::span<const Gap> gaps) {
+    return list_of(gaps, GAP_COLUMNS, GapsShown{names});
+  };
   Json json = {{"processes", processes},
-               {"longest_idle", list_of(idle.longest_idle(), GAP_COLUMNS, GapsShown{names})},
-               {"longest_between", list_of(idle.longest_between(), GAP_COLUMNS, GapsShown{names})}};
+               {"longest_idle", list(idle.longest_idle(gaps_at_most))},
+               {"longest_between", list(idle.longest_between(gaps_at_most))}};
   if (std::uint64_t count = idle.other_processes()) {
     json["other_processes"] = {{"count", count}};
     json["other_processes"].update(process_json(idle.others(), names));
@@ -169,7 +172,8 @@ void add_idle_times(Page& page, const Execution& execution, std::size_t at_most)
     if (gpus.is_measured(process.number)) measured.insert(process.pid);
   std::erase_if(processes, [&](const auto& process) { return gpus.is_measured(process.number); });
   if (processes.empty() && !idle.other_processes() && gpus.measured()) return;
-  auto unmeasured = [&](std::vector<Gap> gaps) {
+  auto unmeasured = [&](std::span<const Gap> all) {
+    std::vector<Gap> gaps(all.begin(), all.end());
     std::erase_if(gaps, [&](const Gap& gap) { return measured.contains(gap.pid); });
     return gaps;
   };

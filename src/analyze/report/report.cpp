@@ -99,20 +99,17 @@ struct Report::Analyses {
   Analyses(Names& all_names, ThreadFilter wanted, const Part& part, const Moments& moments,
            std::size_t most_events)
       : names(all_names),
-        summary(all_names, wanted, part, moments),
+        summary(all_names, wanted, part, moments, MAX_GAPS),
         calls(all_names, Calls::By::function),
         kernels(all_names),
         ioctls(all_names),
-        idle(all_names, MAX_GAPS, part),
-        at_work(all_names, MAX_GAPS, part),
         energy(all_names, summary.execution(), part),
         errors(all_names, false),
         timeline(all_names, most_events) {}
 
   // The execution that `energy` shares is finished with `summary`, so that comes first.
-  std::array<Analysis*, 10> each() {
-    return {&summary, &calls, &kernels, &ioctls, &idle,
-            &at_work, &gpus,  &energy,  &errors, &timeline};
+  std::array<Analysis*, 8> each() {
+    return {&summary, &calls, &kernels, &ioctls, &gpus, &energy, &errors, &timeline};
   }
   std::string timeline_data() const {
     return analyze::timeline_data(timeline, &summary.execution());
@@ -123,8 +120,6 @@ struct Report::Analyses {
   Calls calls;
   Kernels kernels;
   Ioctls ioctls;
-  Idle idle;
-  GpusAtWork at_work;
   SampledGpus gpus;
   Energy energy;
   Errors errors;
@@ -150,11 +145,12 @@ void Report::finish(const TraceFacts& facts) {
 bool Report::found_thread() const { return all_->summary.found_thread(); }
 
 Json Report::answers() const {
+  const Execution& execution = all_->summary.execution();
   Json answers = {{"summary", all_->summary.json()},
                   {"calls", {{"calls", calls_json(all_->calls.groups(), Calls::By::function)}}},
                   {"kernels", kernels_json(all_->kernels, Kernels::By::configuration)},
                   {"ioctls", ioctls_json(all_->ioctls.answer())},
-                  {"gaps", gaps_json(all_->idle, all_->at_work, all_->gpus)},
+                  {"gaps", gaps_json(execution.idle(), execution.gpus(), all_->gpus)},
                   {"memory", {{"memory", memory_json(all_->summary.memory())}}},
                   {"energy", energy_json(all_->energy)},
                   {"errors", errors_json(all_->errors.answer(), all_->names)}};

@@ -70,7 +70,7 @@ Found host_bound(const Judged& judged) {
                                       stretch.launches_text());
   one.text = fmt::format("{}, {}; copies from the GPU and waits take {}. {}", stretch.round_text(),
                          how, stretch.part_text(stretch.waiting()), judged.host_advice());
-  Judged::add_gaps(one, judged.execution.idle().longest_between());
+  Judged::add_gaps(one, judged.execution.idle().longest_between(Judged::GAPS));
   return one;
 }
 

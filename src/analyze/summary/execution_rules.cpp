@@ -33,8 +33,9 @@ Found loading(const Judged& judged) {
   one.figures = {{"time_us", microseconds(time)},
                  {"outside_us", microseconds(outside)},
                  {"share", share(time, all)}};
-  Judged::add_gaps(one, judged.execution.idle().longest_idle());
-  for (const Gap& gap : judged.execution.idle().longest_idle()) {
+  auto gaps = judged.execution.idle().longest_idle(Judged::GAPS);
+  Judged::add_gaps(one, gaps);
+  for (const Gap& gap : gaps) {
     if (gap.begin < one.begin || gap.end > one.end || share(gap.time(), time) < LATE) continue;
     one.text +=
         fmt::format("; the GPU had no work for {}, from {} (after {})", human_time(gap.time()),

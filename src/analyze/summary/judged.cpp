@@ -70,7 +70,7 @@ void Judged::add_slowest(Finding& finding) const {
       finding.add_call(slow.id);
 }
 
-void Judged::add_gaps(Finding& finding, const std::vector<Gap>& gaps) {
+void Judged::add_gaps(Finding& finding, std::span<const Gap> gaps) {
   for (const Gap& gap : gaps) {
     if (gap.begin < finding.begin || gap.end > finding.end) continue;
     finding.add_call(gap.after);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,8 @@ struct Judged : Seen {
   explicit Judged(const Seen& seen)
       : Seen(seen), stretch(stretch_of(execution)), measured(measured_of(execution, stretch)) {}
 
+  static constexpr std::size_t GAPS = 3;  // how many of the longest idle times count
+
   Stretch stretch;
   MeasuredExecution measured;
 
@@ -47,7 +50,7 @@ struct Judged : Seen {
   // Those of the slowest calls that lie in the finding's time.
   void add_slowest(Finding& finding) const;
   // The calls before and after each gap in the finding's time.
-  static void add_gaps(Finding& finding, const std::vector<Gap>& gaps);
+  static void add_gaps(Finding& finding, std::span<const Gap> gaps);
 };
 
 }  // namespace cudabpf::analyze

@@ -48,7 +48,7 @@ bool waits_for_host(const CriticalPath& path) {
 }
 
 void add_gaps(Finding& finding, const Judged& judged) {
-  for (const GpuGap& gap : judged.execution.gpus().longest()) {
+  for (const GpuGap& gap : judged.execution.gpus().longest(Judged::GAPS)) {
     if (gap.begin < finding.begin || gap.end > finding.end) continue;
     finding.add_call(gap.before_call);
     finding.add_call(gap.after_call);

@@ -4,11 +4,11 @@
 
 namespace cudabpf::analyze {
 
-Summary::Summary(Names& names, ThreadFilter wanted, Part part, Moments moments)
+Summary::Summary(Names& names, ThreadFilter wanted, Part part, Moments moments, std::size_t gaps)
     : names_(names),
       part_(part),
       totals_(names),
-      execution_(names, wanted, GAPS, part),
+      execution_(names, wanted, gaps, part),
       memory_(names, part),
       moments_(moments),
       wanted_(wanted) {}

@@ -10,6 +10,7 @@
 
 #include "analyze/iterations/execution.hpp"
 #include "analyze/memory/memory.hpp"
+#include "analyze/summary/judged.hpp"
 #include "analyze/summary/measured_execution.hpp"
 #include "analyze/summary/stretch.hpp"
 #include "analyze/summary/totals.hpp"
@@ -22,7 +23,9 @@ class Summary : public Analysis {
  public:
   // Phases and iterations are those of the thread that launches most of those wanted.
   // `moments`: how the verdict shows times.
-  Summary(Names& names, ThreadFilter wanted, Part part = {}, Moments moments = {});
+  // The longest `gaps` idle times are kept; the answers show as many of them as they ever do.
+  Summary(Names& names, ThreadFilter wanted, Part part = {}, Moments moments = {},
+          std::size_t gaps = Judged::GAPS);
 
   void line(const Line& line) override;
   void outside(const Line& line) override;
@@ -37,8 +40,6 @@ class Summary : public Analysis {
   void add_to(Page& page, bool all) const;
 
  private:
-  static constexpr std::size_t GAPS = 3;  // how many of the longest are shown
-
   struct Answer;
   static const Answer ANSWERS[];
 

@@ -80,7 +80,7 @@ std::string counted_text(const Iterations& iterations) {
 }
 
 // "; the longest: 7.72 s at 2.897963 s, 99.7 % of it outside CUDA"; `gaps` has the others.
-std::string longest_text(const std::vector<Gap>& gaps, const Page& page) {
+std::string longest_text(std::span<const Gap> gaps, const Page& page) {
   if (gaps.empty()) return {};
   const Gap& gap = gaps.front();
   return fmt::format("; the longest: {} at {}, {} of it outside CUDA", human_time(gap.time()),

@@ -165,7 +165,7 @@ Json Summary::json() const {
                   {"loading_calls", execution_.phases().loading_calls},
                   {"iterations", iterations_json()},
                   {"phases", phases_json(execution_.phases())},
-                  {"gaps", idle_json(execution_.idle())},
+                  {"gaps", idle_json(execution_.idle(), Judged::GAPS)},
                   {"inference_idle",
                    {{"time_us", microseconds(inference_time())},
                     {"idle_us", microseconds(inference_idle())},
@@ -180,7 +180,7 @@ Json Summary::json() const {
                   {"errors", errors_json(totals_.failures, names_)},
                   {"gpu_errors", totals_.xids}};
   if (execution_.gpus().any()) {
-    summary["measured"] = gpus_at_work_json(execution_.gpus());
+    summary["measured"] = gpus_at_work_json(execution_.gpus(), Judged::GAPS);
     summary["measured"]["work"] = measured_execution_json(measured_, names_);
   }
   if (execution_.thread())

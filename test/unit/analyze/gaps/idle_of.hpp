@@ -20,7 +20,11 @@ inline IdleAnswer answer_of(const SampleProgram& program) {
   LineParser parser;
   Idle idle(parser.names(), 3);
   program.show_to(parser, idle);
-  IdleAnswer answer{idle.processes(), idle.longest_idle(), idle.longest_between(), {}};
+  auto idle_times = idle.longest_idle(), between = idle.longest_between();
+  IdleAnswer answer{idle.processes(),
+                    {idle_times.begin(), idle_times.end()},
+                    {between.begin(), between.end()},
+                    {}};
   if (!answer.idle.empty()) answer.until = parser.names().text(answer.idle[0].until_name);
   return answer;
 }
