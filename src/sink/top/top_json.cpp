@@ -1,10 +1,8 @@
 #include "sink/top/top_json.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "util/text/json.hpp"
+#include "util/text/json_writer.hpp"
 
 namespace cudabpf {
 
@@ -13,124 +11,160 @@ namespace {
 // A line has a limit, but the number of processes, functions and kernels has none.
 constexpr std::size_t MAX_IN_JSON = 64, ROOM_FOR_PARTS = 16 << 10;
 
-std::string json_figures(const TopFigures& figures) {
-  std::string copies;
-  for (const auto& [op, moved] : figures.copies)
-    copies += fmt::format("{}{}:{{\"count\":{},\"bytes\":{}}}", copies.empty() ? "" : ",",
-                          json::quoted(to_string(op)), moved.count, moved.bytes);
-  return fmt::format(
-      "\"calls\":{},\"launches\":{},\"failed\":{},\"time_ns\":{},\"waiting_ns\":{},\"ioctls\":{},"
-      "\"copies\":{{{}}}",
-      figures.calls, figures.launches, figures.failed, figures.time_ns, figures.waiting_ns,
-      figures.driver_calls, copies);
+void add_figures(json::Writer& out, const TopFigures& figures) {
+  out.number("calls", figures.calls);
+  out.number("launches", figures.launches);
+  out.number("failed", figures.failed);
+  out.number("time_ns", figures.time_ns);
+  out.number("waiting_ns", figures.waiting_ns);
+  out.number("ioctls", figures.driver_calls);
+  out.begin_object("copies");
+  for (const auto& [op, moved] : figures.copies) {
+    out.begin_object(to_string(op));
+    out.number("count", moved.count);
+    out.number("bytes", moved.bytes);
+    out.end_object();
+  }
+  out.end_object();
 }
 
-std::string json_part(const TopPart& part) {
-  return fmt::format("{{\"name\":{},\"calls\":{},\"failed\":{},\"time_ns\":{}}}",
-                     json::quoted(part.name), part.calls, part.failed, part.time_ns);
+std::string part_object(const TopPart& part) {
+  json::Writer out;
+  out.text("name", part.name);
+  out.number("calls", part.calls);
+  out.number("failed", part.failed);
+  out.number("time_ns", part.time_ns);
+  return std::move(out).object();
 }
 
 // The parts that there is room for, and the sum of the others. Subtracts from the room what they
 // take.
-std::string json_parts(const std::vector<TopPart>& parts, std::size_t& room) {
-  std::string text;
+void add_parts(json::Writer& out, std::string_view key, const std::vector<TopPart>& parts,
+               std::size_t& room) {
   TopPart others{std::string(TOP_OTHERS)};
+  out.begin_list(key);
   for (const TopPart& part : parts) {
-    std::string one = json_part(part);
+    std::string one = part_object(part);
     if (part.name != TOP_OTHERS && one.size() < room) {
       room -= one.size();
-      text += (text.empty() ? "" : ",") + one;
+      out.element(one);
       continue;
     }
     others.calls += part.calls;
     others.failed += part.failed;
     others.time_ns += part.time_ns;
   }
-  if (others.calls || others.time_ns || others.failed)
-    text += (text.empty() ? "" : ",") + json_part(others);
-  return text;
+  if (others.calls || others.time_ns || others.failed) out.element(part_object(others));
+  out.end_list();
 }
 
 // All of them: a machine has few.
-std::string json_devices(const TopProcess& process) {
-  std::string text;
+void add_devices(json::Writer& out, const TopProcess& process) {
+  out.begin_list("devices");
   for (const auto& [device, memory] : process.devices) {
-    text += fmt::format("{}{{\"device\":{},\"held\":{},\"peak\":{}}}", text.empty() ? "" : ",",
-                        device == RunMemory::NO_DEVICE ? "null" : std::to_string(device),
-                        memory.held, memory.peak);
+    out.begin_object();
+    if (device == RunMemory::NO_DEVICE)
+      out.null("device");
+    else
+      out.number("device", device);
+    out.number("held", memory.held);
+    out.number("peak", memory.peak);
+    out.end_object();
   }
-  return text;
+  out.end_list();
 }
 
 // If a process's launches are only counted, its kernels are not known: then it has none.
-std::string json_process(const TopProcess& process, std::size_t& room) {
-  std::string devices = json_devices(process), functions = json_parts(process.functions, room);
-  std::string text = fmt::format(
-      "{{\"pid\":{},\"name\":{},\"container\":{},\"pod\":{},\"ended\":{},{},\"calls_in_all\":{},"
-      "\"held\":{},\"peak\":{},\"holds_unseen\":{},\"devices\":[{}],\"functions\":[{}]",
-      process.pid, json::quoted(process.name), json::quoted(process.container),
-      json::quoted(process.pod), process.ended, json_figures(process.figures), process.calls_in_all,
-      process.held, process.most_held, process.holds_unseen, devices, functions);
-  if (process.has_kernels)
-    text += fmt::format(",\"kernels\":[{}]", json_parts(process.kernels, room));
-  return text + '}';
+void add_process(json::Writer& out, const TopProcess& process, std::size_t& room) {
+  out.begin_object();
+  out.number("pid", process.pid);
+  out.text("name", process.name);
+  out.text("container", process.container);
+  out.text("pod", process.pod);
+  out.boolean("ended", process.ended);
+  add_figures(out, process.figures);
+  out.number("calls_in_all", process.calls_in_all);
+  out.number("held", process.held);
+  out.number("peak", process.most_held);
+  out.boolean("holds_unseen", process.holds_unseen);
+  add_devices(out, process);
+  add_parts(out, "functions", process.functions, room);
+  if (process.has_kernels) add_parts(out, "kernels", process.kernels, room);
+  out.end_object();
 }
 
-std::string json_gpus(const TopInterval& interval) {
-  std::string text;
+void add_gpus(json::Writer& out, const TopInterval& interval) {
+  out.begin_list("gpus");
   for (const auto& [device, figures] : interval.gpus.gpus()) {
-    text += fmt::format("{}{{\"device\":{}", text.empty() ? "" : ",", device);
-    auto add = [&](std::string_view key, std::optional<double> value) {
-      if (value) text += fmt::format(",\"{}\":{:.1f}", key, *value);
-    };
+    out.begin_object();
+    out.number("device", device);
     auto gpu = interval.sampled_gpus.find(device);
     if (gpu != interval.sampled_gpus.end()) {
-      text += fmt::format(",\"name\":{}", json::quoted(gpu->second.name));
-      if (gpu->second.power > 0) add("power_limit_w", gpu->second.power);
-      if (gpu->second.memory > 0) add("memory", gpu->second.memory);
+      out.text("name", gpu->second.name);
+      if (gpu->second.power > 0) out.decimal("power_limit_w", gpu->second.power, 1);
+      if (gpu->second.memory > 0) out.decimal("memory", gpu->second.memory, 1);
     }
-    add("sm_active", figures.sm_active.mean());
-    add("utilization", figures.utilization.mean());
-    add("power_w", figures.power.mean());
-    add("memory_used", figures.most_memory);
-    text += '}';
+    out.decimal("sm_active", figures.sm_active.mean(), 1);
+    out.decimal("utilization", figures.utilization.mean(), 1);
+    out.decimal("power_w", figures.power.mean(), 1);
+    out.decimal("memory_used", figures.most_memory, 1);
+    out.end_object();
   }
-  return text;
+  out.end_list();
 }
 
-std::string json_books(const TopInterval::Books& books) {
+void add_errors(json::Writer& out, const TopInterval& interval) {
+  out.begin_list("errors");
+  for (const TopError& error : interval.errors) {
+    out.begin_object();
+    out.number("ts", error.ts);
+    out.number("pid", error.pid);
+    out.text("name", error.name);
+    out.text("what", error.what);
+    out.number("count", error.count);
+    out.end_object();
+  }
+  out.end_list();
+}
+
+void add_books(json::Writer& out, const TopInterval::Books& books) {
   const auto& [records, tallied] = books;
-  return fmt::format(
-      ",\"accounts\":{{\"entered\":{},\"emitted\":{},\"dropped\":{},\"received\":{}}},"
-      "\"tallied\":{{\"begun\":{},\"ended\":{},\"under_way\":{},\"dropped\":{}}}",
-      records.entered, records.emitted, records.dropped, records.received, tallied.begun,
-      tallied.ended, tallied.under_way, tallied.dropped);
+  out.begin_object("accounts");
+  out.number("entered", records.entered);
+  out.number("emitted", records.emitted);
+  out.number("dropped", records.dropped);
+  out.number("received", records.received);
+  out.end_object();
+  out.begin_object("tallied");
+  out.number("begun", tallied.begun);
+  out.number("ended", tallied.ended);
+  out.number("under_way", tallied.under_way);
+  out.number("dropped", tallied.dropped);
+  out.end_object();
 }
 
 }  // namespace
 
 std::string top_json(const TopInterval& interval) {
-  std::size_t room = ROOM_FOR_PARTS;
-  std::string processes;
-  std::size_t shown = std::min(interval.processes.size(), MAX_IN_JSON);
-  for (std::size_t i = 0; i < shown; i++)
-    processes += (i ? "," : "") + json_process(interval.processes[i], room);
-  std::string errors;
-  for (const TopError& error : interval.errors)
-    errors += fmt::format("{}{{\"ts\":{},\"pid\":{},\"name\":{},\"what\":{},\"count\":{}}}",
-                          errors.empty() ? "" : ",", error.ts, error.pid, json::quoted(error.name),
-                          json::quoted(error.what), error.count);
-  std::string lost_why;
+  std::size_t room = ROOM_FOR_PARTS, shown = std::min(interval.processes.size(), MAX_IN_JSON);
+  json::Writer out;
+  out.number("begin_ns", interval.begin_ns);
+  out.number("end_ns", interval.end_ns);
+  add_figures(out, interval.all);
+  out.number("lost", interval.lost.events);
+  out.boolean("lost_uncounted", interval.lost.uncounted);
+  out.begin_list("lost_why");
   for (std::size_t i = 0; i < LOSS_COUNT; i++)
-    if (interval.lost.why.test(i))
-      lost_why += (lost_why.empty() ? "" : ",") + json::quoted(info(static_cast<Loss>(i)).name);
-  return fmt::format(
-      "{{\"begin_ns\":{},\"end_ns\":{},{},\"lost\":{},\"lost_uncounted\":{},\"lost_why\":[{}],"
-      "\"processes\":[{}],"
-      "\"more_processes\":{},\"gpus\":[{}],\"errors\":[{}]{}}}\n",
-      interval.begin_ns, interval.end_ns, json_figures(interval.all), interval.lost.events,
-      interval.lost.uncounted, lost_why, processes, interval.processes.size() - shown,
-      json_gpus(interval), errors, interval.books ? json_books(*interval.books) : "");
+    if (interval.lost.why.test(i)) out.text_element(info(static_cast<Loss>(i)).name);
+  out.end_list();
+  out.begin_list("processes");
+  for (std::size_t i = 0; i < shown; i++) add_process(out, interval.processes[i], room);
+  out.end_list();
+  out.number("more_processes", interval.processes.size() - shown);
+  add_gpus(out, interval);
+  add_errors(out, interval);
+  if (interval.books) add_books(out, *interval.books);
+  return std::move(out).line();
 }
 
 }  // namespace cudabpf

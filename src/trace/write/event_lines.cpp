@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "trace/write/line_text.hpp"
-#include "util/text/json.hpp"
+#include "util/text/json_writer.hpp"
 
 namespace cudabpf {
 
@@ -39,46 +39,7 @@ std::string_view name_of(Process::Op op) {
   return NAMES[static_cast<int>(op)];
 }
 
-// The fields of an operation on the driver, in order: like calls, there are millions of them.
-class Fields {
- public:
-  void text(std::string_view key, std::string_view value) {
-    wrote(json::put_string(room(key, 2 + json::MAX_EXPANSION * value.size()), value));
-  }
-  void number(std::string_view key, std::uint64_t value) {
-    wrote(json::put_number(room(key, json::MAX_NUMBER), value));
-  }
-  void signed_number(std::string_view key, std::int64_t value) {
-    wrote(json::put_signed(room(key, json::MAX_NUMBER), value));
-  }
-  void hex(std::string_view key, std::uint64_t value) {
-    wrote(json::put_address(room(key, json::MAX_ADDRESS), value));
-  }
-  void microseconds(std::string_view key, std::uint64_t ns) {
-    wrote(json::put_microseconds(room(key, json::MAX_NUMBER + 4), ns));
-  }
-  void flag(std::string_view key, bool set) {
-    if (set) wrote(json::put(room(key, 4), "true"));
-  }
-  std::string line() && { return std::move(text_) + "}\n"; }
-
- private:
-  // The place for the value behind the key, which takes at most `size` bytes.
-  char* room(std::string_view key, std::size_t size) {
-    std::size_t end = text_.size();
-    text_.resize(end + key.size() + 4 + size);
-    char* at = text_.data() + end;
-    *at++ = end ? ',' : '{';
-    *at++ = '"';
-    at = json::put(at, key);
-    return json::put(at, "\":");
-  }
-  void wrote(const char* end) { text_.resize(static_cast<std::size_t>(end - text_.data())); }
-
-  std::string text_;
-};
-
-void set_ioctl(Fields& out, const IoctlDetails& details) {
+void set_ioctl(json::Writer& out, const IoctlDetails& details) {
   if (details.control) out.text("control", name_or_number(details.control_name, *details.control));
   if (details.klass) out.text("class", name_or_number(details.class_name, *details.klass));
   out.text("group", to_string(details.group));
@@ -115,7 +76,7 @@ std::string driver_line(const DriverCall& call) {
   bool is_ioctl = call.op == DriverCall::Op::ioctl;
   bool is_fault = call.op == DriverCall::Op::fault;
   std::string name(to_string(call.op));
-  Fields out;
+  json::Writer out;
   out.text("type", "kernel");
   out.text("op", is_interrupt(call.op) ? "interrupt" : name);
   out.text("name", is_ioctl ? name_or_number(call.details.name, call.details.number) : name);

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "util/text/json.hpp"
+#include "util/text/json_writer.hpp"
 
 namespace cudabpf {
 
@@ -15,42 +15,38 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t NS_IN_MS = 1'000'000;
 
-void add_throttle(std::string& line, std::uint64_t reasons) {
-  line += ",\"throttle\":[";
-  const char* before = "";
-  for (const ThrottleName& throttle : THROTTLES) {
-    if (!(reasons & static_cast<std::uint64_t>(throttle.reason))) continue;
-    line += fmt::format("{}\"{}\"", before, throttle.name);
-    before = ",";
-  }
-  line += ']';
+void add_throttle(json::Writer& out, std::uint64_t reasons) {
+  out.begin_list("throttle");
+  for (const ThrottleName& throttle : THROTTLES)
+    if (reasons & static_cast<std::uint64_t>(throttle.reason)) out.text_element(throttle.name);
+  out.end_list();
 }
 
-void add_processes(std::string& line, const std::vector<GpuProcess>& processes) {
-  line += ",\"processes\":[";
-  const char* before = "";
+void add_processes(json::Writer& out, const std::vector<GpuProcess>& processes) {
+  out.begin_list("processes");
   for (const GpuProcess& process : processes) {
-    line += fmt::format("{}{{\"pid\":{}", before, process.pid);
-    if (process.memory) line += fmt::format(",\"memory\":{}", *process.memory);
-    line += '}';
-    before = ",";
+    out.begin_object();
+    out.number("pid", process.pid);
+    out.number("memory", process.memory);
+    out.end_object();
   }
-  line += ']';
+  out.end_list();
 }
 
-void add_residents(std::string& line, const GpuResidents& residents) {
+void add_residents(json::Writer& out, const GpuResidents& residents) {
+  constexpr int DECIMALS = 3;
   auto milliseconds = [](std::uint64_t ns) { return static_cast<double>(ns) / NS_IN_MS; };
-  line += ",\"residents\":[";
-  const char* before = "";
+  out.begin_list("residents");
   for (const GpuResident& resident : residents.processes) {
-    line += before;
-    line += '{';
-    if (resident.pid) line += fmt::format("\"pid\":{},", resident.pid);
-    line += fmt::format("\"ms\":{:.3f}}}", milliseconds(resident.ns));
-    before = ",";
+    out.begin_object();
+    if (resident.pid) out.number("pid", resident.pid);
+    out.decimal("ms", milliseconds(resident.ns), DECIMALS);
+    out.end_object();
   }
-  line += fmt::format("],\"resident_from\":{},\"resident_to\":{},\"resident_unknown_ms\":{:.3f}",
-                      residents.from, residents.to, milliseconds(residents.unknown_ns));
+  out.end_list();
+  out.number("resident_from", residents.from);
+  out.number("resident_to", residents.to);
+  out.decimal("resident_unknown_ms", milliseconds(residents.unknown_ns), DECIMALS);
 }
 
 char* put_field(char* at, std::string_view key, std::uint64_t value) {
@@ -113,18 +109,20 @@ std::string times_line(const GpuTimes& times) {
 }
 
 std::string sample_line(const GpuSample& sample) {
-  std::string line =
-      fmt::format(R"({{"type":"gpu","op":"sample","ts":{},"gpu":{})", sample.ts, sample.device);
+  json::Writer out;
+  out.text("type", "gpu");
+  out.text("op", "sample");
+  out.number("ts", sample.ts);
+  out.number("gpu", sample.device);
   if (sample.window_ns)
-    line += fmt::format(",\"window_ms\":{:.1f}", static_cast<double>(*sample.window_ns) / NS_IN_MS);
-#define GPU_FIGURE(key, unit, decimals, most, title) \
-  if (sample.key) line += fmt::format(",\"" #key "\":{:." #decimals "f}", *sample.key);
+    out.decimal("window_ms", static_cast<double>(*sample.window_ns) / NS_IN_MS, 1);
+#define GPU_FIGURE(key, unit, decimals, most, title) out.decimal(#key, sample.key, decimals);
 #include "cudabpf/gpu_figures.def"
 #undef GPU_FIGURE
-  if (sample.throttle) add_throttle(line, *sample.throttle);
-  if (sample.processes) add_processes(line, *sample.processes);
-  if (sample.residents) add_residents(line, *sample.residents);
-  return line + "}\n";
+  if (sample.throttle) add_throttle(out, *sample.throttle);
+  if (sample.processes) add_processes(out, *sample.processes);
+  if (sample.residents) add_residents(out, *sample.residents);
+  return std::move(out).line();
 }
 
 }  // namespace cudabpf
