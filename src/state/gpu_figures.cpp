@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "util/limited.hpp"
 #include "util/page/table.hpp"
 
 namespace cudabpf {
@@ -93,11 +94,11 @@ std::optional<double> GpuFigures::energy() const {
 }
 
 void GpusFigures::add(const GpuSample& sample) {
-  if (gpus_.size() < MAX_GPUS || gpus_.contains(sample.device)) gpus_[sample.device].add(sample);
+  if (has_room_for(gpus_, sample.device, MAX_GPUS)) gpus_[sample.device].add(sample);
 }
 
 void GpusFigures::named(std::uint32_t pid, std::string_view comm) {
-  if (names_.size() < MAX_NAMES || names_.contains(pid)) names_[pid] = comm;
+  if (has_room_for(names_, pid, MAX_NAMES)) names_[pid] = comm;
 }
 
 std::string_view GpusFigures::name_of(std::uint32_t pid) const {

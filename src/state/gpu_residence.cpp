@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "util/limited.hpp"
 #include "util/saturating.hpp"
 
 namespace cudabpf {
@@ -11,7 +12,7 @@ void GpuResidence::add(const GpuResidents& residents) {
   time_ = saturating_sum(time_, residents.to - residents.from);
   unknown_ = saturating_sum(unknown_, residents.unknown_ns);
   for (const GpuResident& resident : residents.processes) {
-    bool fits = by_pid_.size() < MAX_PROCESSES || by_pid_.contains(resident.pid);
+    bool fits = has_room_for(by_pid_, resident.pid, MAX_PROCESSES);
     std::uint64_t& ns = by_pid_[fits ? resident.pid : 0];
     ns = saturating_sum(ns, resident.ns);
   }

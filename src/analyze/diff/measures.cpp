@@ -4,6 +4,7 @@
 
 #include "analyze/memory/memory.hpp"
 #include "analyze/work.hpp"
+#include "util/limited.hpp"
 
 namespace cudabpf::analyze {
 
@@ -44,8 +45,7 @@ void Measures::line(const Line& line) {
 void Measures::transfer(const Line& line) {
   if (line.failed() || line.captured) return;
   std::uint32_t direction = direction_of(line, names_).id;
-  if (transfers_.size() >= MAX_DIRECTIONS && !transfers_.contains(direction))
-    direction = others_.id;
+  if (!has_room_for(transfers_, direction, MAX_DIRECTIONS)) direction = others_.id;
   Transfers& transfers = transfers_[direction];
   transfers.count++;
   transfers.bytes += line.size;

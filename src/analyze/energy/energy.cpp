@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analyze/gpu_samples.hpp"
+#include "util/limited.hpp"
 
 namespace cudabpf::analyze {
 
@@ -34,7 +35,7 @@ void Energy::outside(const Line& line) {
 void Energy::take_sample(const Line& line, bool in_part) {
   if (line.kind != LineKind::gpu_sample) return;
   GpuSample sample = sample_in(line);
-  if (sampled_.size() >= MAX_GPUS && !sampled_.contains(sample.device)) return;
+  if (!has_room_for(sampled_, sample.device, MAX_GPUS)) return;
   Sampled& gpu = sampled_[sample.device];
   gpu.idle.add(sample);
   if (!in_part) return;

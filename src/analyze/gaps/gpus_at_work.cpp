@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "trace/header.hpp"
+#include "util/limited.hpp"
 #include "util/saturating.hpp"
 #include "util/text/json_text.hpp"
 
@@ -155,7 +156,7 @@ void GpusAtWork::settle(const Ran& ran) {
 void GpusAtWork::count_kernel(const Ran& ran) {
   if (ran.op != GpuOp::kernel) return;
   std::uint64_t time = part_.clipped(ran.end) - part_.clipped(ran.begin);
-  bool too_many = by_kernel_.size() >= MAX_KERNELS && !by_kernel_.contains(ran.name.id);
+  bool too_many = !has_room_for(by_kernel_, ran.name.id, MAX_KERNELS);
   Kernel& kernel = by_kernel_[too_many ? others_.id : ran.name.id];
   kernel.count++;
   kernel.time = saturating_sum(kernel.time, time);
@@ -238,8 +239,7 @@ void GpusAtWork::in_part(const Ran& ran, State& gpu, const IdleTimes& whole) {
   figures.by_cause.add(gap.times);
   figures.gaps[static_cast<std::size_t>(gap.times.main())]++;
   for (const ThreadTime::InFunction& one : meanwhile_.functions) {
-    bool too_many =
-        figures.meanwhile.size() >= MAX_FUNCTIONS && !figures.meanwhile.contains(one.name.id);
+    bool too_many = !has_room_for(figures.meanwhile, one.name.id, MAX_FUNCTIONS);
     figures.meanwhile[too_many ? others_.id : one.name.id] += one.time;
   }
   const GpuGap* least = longest_gaps_.least();

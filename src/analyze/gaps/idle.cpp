@@ -4,6 +4,7 @@
 
 #include "analyze/derived/processes.hpp"
 #include "trace/read/handles.hpp"
+#include "util/limited.hpp"
 
 namespace cudabpf::analyze {
 
@@ -207,7 +208,7 @@ void Idle::empty(State& process) {
 }
 
 void Idle::add_time(Times& times, std::uint32_t function, std::uint64_t time) const {
-  bool too_many = times.size() >= MAX_FUNCTIONS && !times.contains(function) &&
+  bool too_many = !has_room_for(times, function, MAX_FUNCTIONS) &&
                   times.size() - times.count(others_name_.id) >= MAX_FUNCTIONS;
   times[too_many ? others_name_.id : function] += time;
 }

@@ -6,6 +6,7 @@
 
 #include "analyze/derived/processes.hpp"
 #include "analyze/work.hpp"
+#include "util/limited.hpp"
 #include "util/saturating.hpp"
 
 namespace cudabpf::analyze {
@@ -13,8 +14,7 @@ namespace cudabpf::analyze {
 void ThreadCalls::call(const Line& line) {
   std::uint64_t number = line.process->number;
   if (line.pid != last_pid_ || number != last_process_) {
-    if (processes_.size() < MAX_PIDS || processes_.contains(line.pid))
-      processes_[line.pid] = number;
+    if (has_room_for(processes_, line.pid, MAX_PIDS)) processes_[line.pid] = number;
     last_pid_ = line.pid;
     last_process_ = number;
   }

@@ -5,6 +5,7 @@
 #include "analyze/derived/graph_contents.hpp"
 #include "analyze/work.hpp"
 #include "util/console/terminal.hpp"
+#include "util/limited.hpp"
 
 namespace cudabpf::analyze {
 
@@ -52,7 +53,7 @@ Name LaneEvents::launched_by(const Line& call) {
 }
 
 Name LaneEvents::name_of_graph(std::uint64_t number) {
-  if (!graphs_.contains(number) && graphs_.size() == MAX_GRAPHS) return {};
+  if (!has_room_for(graphs_, number, MAX_GRAPHS)) return {};
   Name& name = graphs_[number];
   if (!name) graph_names_.insert((name = names_.add(fmt::format("graph {}", number))).id);
   return name;

@@ -7,6 +7,7 @@
 
 #include "analyze/derived/processes.hpp"
 #include "util/hash.hpp"
+#include "util/limited.hpp"
 #include "util/text/json_text.hpp"
 
 namespace cudabpf::analyze {
@@ -151,7 +152,7 @@ void Errors::exit(const Line& line) {
 }
 
 void Errors::note(Failures& failures, const Kind& kind, const Line& line) {
-  bool too_many = failures.size() >= MAX_KINDS && !failures.contains(kind);
+  bool too_many = !has_room_for(failures, kind, MAX_KINDS);
   Failure& failure = failures[too_many ? Kind{} : kind];
   if (!failure.count++)
     failure.example = {line.kind == LineKind::call ? line.id : line.call, line.ts, line.pid,

@@ -7,6 +7,7 @@
 
 #include "analyze/derived/processes.hpp"
 #include "util/hash.hpp"
+#include "util/limited.hpp"
 
 namespace cudabpf::analyze {
 
@@ -61,14 +62,14 @@ void Ioctls::operation(const Line& line) {
     if (!line.has(Field::call)) count(process.outside, line);
   }
   if (!line.has(Field::call)) return;
-  if (open_.size() >= MAX_OPEN_CALLS && !open_.contains(line.call)) close_calls();
+  if (!has_room_for(open_, line.call, MAX_OPEN_CALLS)) close_calls();
   count(open_[line.call], line);
 }
 
 Ioctls::Figures& Ioctls::of_kind(const Line& line) {
   Name detail = line.control ? line.control : line.object_class;
   Kind kind{line.op, line.name, detail, line.group, line.device_file, line.pid != 0};
-  if (kinds_.size() >= MAX_KINDS && !kinds_.contains(kind)) {
+  if (!has_room_for(kinds_, kind, MAX_KINDS)) {
     not_kept_apart_.kinds++;
     // Replaces the names that it has, so that no list leaves it out; ioctls have their own lists.
     if (kind.op != words_.ioctl) kind.op = words_.others;
@@ -80,7 +81,7 @@ Ioctls::Figures& Ioctls::of_kind(const Line& line) {
 
 Ioctls::OfProcess& Ioctls::of_process(const Line& line) {
   Process process{line.process->comm, line.pid};
-  if (processes_.size() >= MAX_PROCESSES && !processes_.contains(process)) {
+  if (!has_room_for(processes_, process, MAX_PROCESSES)) {
     not_kept_apart_.processes++;
     process = {};
   }
@@ -108,7 +109,7 @@ void Ioctls::call(const Line& line) {
 }
 
 void Ioctls::add_function(Name function, const Figures& requests) {
-  if (requests_.size() >= MAX_FUNCTIONS && !requests_.contains(function.id)) {
+  if (!has_room_for(requests_, function.id, MAX_FUNCTIONS)) {
     not_kept_apart_.functions += requests.count;
     function = words_.others;
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "analyze/derived/issuing_calls.hpp"
+#include "util/limited.hpp"
 #include "util/saturating.hpp"
 
 namespace cudabpf::analyze {
@@ -19,7 +20,7 @@ void IssuedGpuTime::line(const Line& line) {
   const IssuingCall* call = line.issuer;
   if (line.kind != LineKind::gpu_operation || !call || !line.has(Field::duration)) return;
   std::uint64_t key = key_of(call->process, call->tid);
-  if (threads_.size() >= MAX_THREADS && !threads_.contains(key)) return;
+  if (!has_room_for(threads_, key, MAX_THREADS)) return;
   auto thread = threads_.emplace(key, static_cast<std::uint32_t>(threads_.size())).first;
   operations_.push_back({call->ts, line.duration, thread->second});
   if (operations_.size() >= most_) merge();

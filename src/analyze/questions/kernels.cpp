@@ -6,6 +6,7 @@
 #include "analyze/derived/processes.hpp"
 #include "analyze/work.hpp"
 #include "util/hash.hpp"
+#include "util/limited.hpp"
 
 namespace cudabpf::analyze {
 
@@ -156,7 +157,7 @@ void Kernels::ran_in_graph(const Launch& launch, std::uint64_t runs,
 
 // `count`: how often it was launched in this way.
 std::size_t Kernels::place_of(Launch launch, std::uint64_t count) {
-  if (places_.size() >= MAX_CONFIGURATIONS && !places_.contains(launch)) {
+  if (!has_room_for(places_, launch, MAX_CONFIGURATIONS)) {
     totals_.not_kept_apart = saturating_sum(totals_.not_kept_apart, count);
     launch = {};
   }

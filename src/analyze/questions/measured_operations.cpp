@@ -5,6 +5,7 @@
 
 #include "analyze/work.hpp"
 #include "trace/header.hpp"
+#include "util/limited.hpp"
 #include "util/saturating.hpp"
 
 namespace cudabpf::analyze {
@@ -61,7 +62,7 @@ const IssuingCall* waited_since(const Line& work) {
 
 void MeasuredOperations::copied(const Line& line) {
   Name direction = line.op == Op::set ? fills_ : line.direction;
-  if (copies_.size() >= MAX_DIRECTIONS && !copies_.contains(direction.id)) direction = others_;
+  if (!has_room_for(copies_, direction.id, MAX_DIRECTIONS)) direction = others_;
   OperationFigures& figures = copies_[direction.id];
   figures.times.add(line.duration);
   figures.bytes = saturating_sum(figures.bytes, line.size);

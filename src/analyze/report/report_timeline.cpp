@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analyze/gpu_samples.hpp"
+#include "util/limited.hpp"
 #include "util/saturating.hpp"
 
 namespace cudabpf::analyze {
@@ -119,7 +120,7 @@ void ReportTimeline::count(const Line& call) {
 
 void ReportTimeline::gpu_sample(const Line& line) {
   GpuSample sample = sample_in(line);
-  if (sample.ts > LATEST || (gpus_.size() == MAX_GPUS && !gpus_.contains(sample.device))) return;
+  if (sample.ts > LATEST || !has_room_for(gpus_, sample.device, MAX_GPUS)) return;
   Sampled& now = gpus_[sample.device].at(sample.ts);
   if (sample.sm_active) now.merge({*sample.sm_active, 0, 1, 0});
   if (sample.power_w) now.merge({0, *sample.power_w, 0, 1});

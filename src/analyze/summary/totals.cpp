@@ -5,6 +5,7 @@
 
 #include "analyze/derived/processes.hpp"
 #include "analyze/gpu_samples.hpp"
+#include "util/limited.hpp"
 #include "util/text/json_text.hpp"
 
 namespace cudabpf::analyze {
@@ -55,7 +56,7 @@ void Totals::call(const Line& line) {
   if (line.failed()) {
     Name name = line.name, error = line.error;
     auto key = [&] { return std::uint64_t{name.id} << 32 | error.id; };
-    if (failures_.size() >= MAX_KINDS && !failures_.contains(key())) name = error = others_;
+    if (!has_room_for(failures_, key(), MAX_KINDS)) name = error = others_;
     Failure& failure = failures_[key()];
     if (!failure.count++) failure = {name, error, 1, line.ts, line.id};
   }
@@ -99,7 +100,7 @@ void Totals::device(const Line& line, Work work) {
   bool copies = work == Work::to_device || work == Work::to_host || work == Work::copy;
   if (!copies && work != Work::launch && work != Work::wait) return;
   std::pair key(line.process->number, line.ordinal);
-  if (devices_.size() >= MAX_DEVICES && !devices_.contains(key)) return;
+  if (!has_room_for(devices_, key, MAX_DEVICES)) return;
   Device& device = devices_[key];
   device.process = line.process->number;
   device.pid = line.pid;
@@ -169,7 +170,7 @@ void Totals::finish(const TraceFacts&) {
 }
 
 Totals::Times& Totals::of(ByName& times, Name name) const {
-  bool too_many = times.size() >= MAX_KINDS && !times.contains(name.id);
+  bool too_many = !has_room_for(times, name.id, MAX_KINDS);
   return times[too_many ? others_.id : name.id];
 }
 

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "analyze/gpu_samples.hpp"
+#include "util/limited.hpp"
 
 namespace cudabpf::analyze {
 
@@ -64,7 +65,7 @@ std::optional<TimeSpan> Timeline::clipped(const TimeSpan& span) const {
 
 void Timeline::gpu_sample(const GpuSample& sample) {
   if (!sample.sm_active) return;
-  if (gpus_.size() < MAX_GPUS || gpus_.contains(sample.device)) gpus_[sample.device].add(sample);
+  if (has_room_for(gpus_, sample.device, MAX_GPUS)) gpus_[sample.device].add(sample);
 }
 
 void Timeline::on_thread(const Line& line) {

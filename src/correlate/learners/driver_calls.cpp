@@ -1,5 +1,7 @@
 #include "correlate/learners/driver_calls.hpp"
 
+#include "util/limited.hpp"
+
 namespace cudabpf {
 
 namespace {
@@ -12,7 +14,7 @@ std::vector<std::byte> copy_of(std::span<const std::byte> bytes) {
 
 const DriverDevice& DriverCalls::device(std::uint32_t number) {
   constexpr std::size_t MOST = 4096;  // the kernel knows a few dozen
-  if (devices_.size() >= MOST && !devices_.contains(number)) devices_.clear();
+  if (!has_room_for(devices_, number, MOST)) devices_.clear();
   DriverDevice& known = devices_[number];
   // A module that loads later gets its numbers only then.
   if (known.name.empty()) known = device_of_(number);
