@@ -150,6 +150,16 @@ DiffSide side_of(const Measures& measures) { return {{figures_of(measures, {})},
 
 // A seed's first byte is a place in this list, so what is new goes to its end. The exports' places
 // are in make-analyses-seeds, too.
+void add_measured(std::vector<Fuzzed>& all, Names& names) {
+  all.push_back(fuzzed(
+      std::make_unique<GpusAtWork>(names, 9),
+      [](const GpusAtWork& times) { return gpus_at_work_json(times); },
+      [](Page& page, const GpusAtWork& gpus) {
+        add_gpus_at_work(page, gpus, {}, 9);
+        add_gpu_kernels(page, gpus, 9);
+      }));
+}
+
 std::vector<Fuzzed> all_analyses(Names& names) {
   std::vector<Fuzzed> all;
   add_exports(all, names);
@@ -216,11 +226,7 @@ std::vector<Fuzzed> all_analyses(Names& names) {
       [](Page& page, const Memory& memory) { add_memory(page, memory, 9); }));
   add_parts(all, names);
   all.push_back(fuzzed(std::make_unique<Energy>(names, ThreadFilter{}), energy_json, add_energy));
-  all.push_back(fuzzed(std::make_unique<GpusAtWork>(names, 9), gpus_at_work_json,
-                       [](Page& page, const GpusAtWork& gpus) {
-                         add_gpus_at_work(page, gpus, {}, 9);
-                         add_gpu_kernels(page, gpus, 9);
-                       }));
+  add_measured(all, names);
   // A fuzzer has more than so few events.
   all.push_back(fuzzed(
       std::make_unique<ReportTimeline>(names, 8),
