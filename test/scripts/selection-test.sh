@@ -26,8 +26,8 @@ expect() { # WHAT EXPECTED
 }
 commit 2026-01-01T10:00:00Z old
 ! scripts/changed-files 2>"$work/said" || exit 1
-grep -q 'not four hours long' "$work/said"
-commit 2026-01-04T05:30:00Z earlier
+grep -q 'not three hours long' "$work/said"
+commit 2026-01-04T06:30:00Z earlier
 commit 2026-01-04T09:00:00Z today
 expect "$(changed)" "earlier today "
 expect "$(changed --since HEAD~1)" "today "
