@@ -341,7 +341,7 @@ Result<int> CaptureSession::run_until(const Until& until) {
   signals_.leave_to_others(ended.by_signal);
   signals_.keep_blocked();
   std::optional<int> command_status = until.command ? until.command->status() : std::nullopt;
-  if (sampler_) sampler_->stop();
+  if (sampler_) sampler_->stop([this] { capture_->look(); });
   if (taper_) taper_->close();
   Totals totals = capture_->stop(ended.reason, command_status);
   if (top_screen_) watched_->show(top_screen_->close());

@@ -116,7 +116,8 @@ class Live(harness.LiveTest):
                 self.assertEqual("gpu_sample" in trace.end["losses"], lost)
 
     def test_hanging(self):
-        """NVML that does not answer holds up nothing for long."""
+        """NVML that does not answer holds up nothing for long, nor does cudabpf miss what others map meanwhile."""
+        self.start(["sh", "-c", "while :; do /bin/true; done"])
         for what in ("init", "energy"):
             with self.subTest(what):
                 begin = time.monotonic()

@@ -264,10 +264,15 @@ void GpuSampler::start(std::uint64_t begin_ns, OnNews on_news) {
   });
 }
 
-void GpuSampler::stop() {
+void GpuSampler::stop(const std::function<void()>& meanwhile) {
+  constexpr auto STEP = std::chrono::milliseconds(20);
   if (!thread_.joinable()) return;
   state_->set([this] { state_->stopping = true; });
-  if (state_->wait(NVML_PATIENCE, [this] { return state_->ended; })) return thread_.join();
+  auto give_up = std::chrono::steady_clock::now() + NVML_PATIENCE;
+  while (!state_->wait(STEP, [this] { return state_->ended; }) &&
+         std::chrono::steady_clock::now() < give_up)
+    if (meanwhile) meanwhile();
+  if (state_->wait({}, [this] { return state_->ended; })) return thread_.join();
   thread_.detach();
   News hangs;
   std::uint64_t until = now_ns(CLOCK_MONOTONIC) - state_->begin_ns.value_or(0);

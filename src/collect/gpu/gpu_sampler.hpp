@@ -39,8 +39,9 @@ class GpuSampler {
   const Sampling& sampling() const { return sampling_; }
   // Begins to sample. The trace's ts 0 was at `begin_ns` on CLOCK_MONOTONIC.
   void start(std::uint64_t begin_ns, OnNews on_news);
-  // Reads everything once more. Afterwards nothing is reported.
-  void stop();
+  // Reads everything once more. Afterwards nothing is reported. That may take seconds, in which
+  // `meanwhile` is called over and over.
+  void stop(const std::function<void()>& meanwhile = {});
 
  private:
   struct State;
