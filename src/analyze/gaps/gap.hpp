@@ -32,8 +32,13 @@ struct Gap {
   bool close(const Line& until, const Part& part);
 };
 
+// Of those that are as long as each other, the earlier ones first: so the first few are the same,
+// however many are kept.
 struct LongerGap {
-  bool operator()(const Gap& a, const Gap& b) const { return a.time() > b.time(); }
+  bool operator()(const Gap& a, const Gap& b) const {
+    if (a.time() != b.time()) return a.time() > b.time();
+    return a.begin != b.begin ? a.begin < b.begin : a.pid < b.pid;
+  }
 };
 using LongestGaps = Largest<Gap, LongerGap>;
 
