@@ -95,7 +95,7 @@ void add_isolated(Page& page, const IsolatedReplay& replay, const Manifest& mani
   table.add_to(page);
   auto less = std::count_if(replay.launches.begin(), replay.launches.end(), does_less_again);
   if (less)
-    page.paragraph(fmt::format("{} when run over and over, and so has only a time in turn.",
+    page.paragraph(fmt::format("{} when run over and over: only the time in turn is shown.",
                                count_of(static_cast<std::uint64_t>(less), "launch does less",
                                         "launches do less")),
                    2);

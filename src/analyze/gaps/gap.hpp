@@ -32,8 +32,8 @@ struct Gap {
   bool close(const Line& until, const Part& part);
 };
 
-// Of those that are as long as each other, the earlier ones first: so the first few are the same,
-// however many are kept.
+// Equally long gaps stand in the order of time, so that the first few do not depend on how many are
+// kept.
 struct LongerGap {
   bool operator()(const Gap& a, const Gap& b) const {
     if (a.time() != b.time()) return a.time() > b.time();

@@ -154,8 +154,8 @@ Result<> LaunchTiming::time_in_turn(std::size_t step, std::uint32_t samples,
   Burst::Work lead = one_after_other(flush, work_of(before(step))), work = work_of({step});
   std::uint32_t count = std::min(times.launches, MOST_IN_TURN);
   TRY(time_after(lead, work, count, samples, times.in_turn_ns, bring_back));
-  // Of a sample's launches, only the first has memory as it is in the program. One that finds
-  // nothing left to do is over sooner, which can be seen where the clock is fine enough for one.
+  // Only a sample's first launch has memory as it is in the program. A later one that finds nothing
+  // left to do ends sooner, which shows where one launch is long enough for the clock.
   constexpr double LONG_US = 20, CLEAR_US = 5;
   double mean = median_us(times.in_turn_ns);
   if (mean < LONG_US) return ok();
