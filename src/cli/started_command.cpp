@@ -56,6 +56,8 @@ Result<StartedCommand> StartedCommand::prepare(const Options& options) {
     if (read(go.to_read.get(), &byte, 1) != 1) _exit(exit_code::FAILED);  // cudabpf gave up
     int error = 0;
     for (int fd : to_silence) dup2(nothing.get(), fd);
+    if (options.output_is_taken && dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+      dup2(nothing.get(), STDOUT_FILENO);
     // Ambient capabilities are for tracing only; exec drops file capabilities by itself.
     if (geteuid() != 0) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     if (options.user && !privileges::become(*options.user))

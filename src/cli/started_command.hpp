@@ -22,6 +22,8 @@ class StartedCommand {
     std::optional<User> user;  // nothing: the user that cudabpf was started as
     // What of its standard input, output and errors is cudabpf's terminal becomes /dev/null.
     bool terminal_is_taken = false;
+    // Standard output is the trace's: what the command writes there goes to standard error.
+    bool output_is_taken = false;
   };
 
   // Forks. The child waits.

@@ -88,9 +88,8 @@ Result<std::unique_ptr<Source>> open_beside_ebpf(SourceOptions options, InsideSo
       std::make_unique<MergedSource>(std::move(calls), std::move(gpus), MergedSource::Of::calls));
 }
 
-}  // namespace
-
-Result<int> capture_command(const RunFlags& flags) {
+// How the command is started, and as whom.
+Result<StartedCommand::Options> as_asked(const RunFlags& flags) {
   if (geteuid() != 0 && (flags.as_root || !flags.user.empty()))
     return Error{"only root can start a command as another user",
                  flags.as_root ? "leave out --as-root" : "leave out --user",
@@ -98,12 +97,20 @@ Result<int> capture_command(const RunFlags& flags) {
   StartedCommand::Options command;
   command.arguments = flags.command;
   command.terminal_is_taken = flags.capture.on_screen;
+  command.output_is_taken = flags.capture.output == "-";
   command.user = caller().user;
   if (flags.as_root) command.user.reset();
   if (!flags.user.empty()) command.user = TRY(find_user(flags.user));
   // One user's PATH and LD_PRELOAD are nothing for another, least of all for root.
   bool own = !caller().user || (command.user && command.user->uid == caller().user->uid);
   command.environment = own ? caller().environment : own_environment();
+  return command;
+}
+
+}  // namespace
+
+Result<int> capture_command(const RunFlags& flags) {
+  auto command = TRY(as_asked(flags));
   auto options = TRY(flags.capture.source_options());
   auto taper = TRY(flags.iteration.taper(flags.capture));
   options.taping = taper.get();
