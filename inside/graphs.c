@@ -25,7 +25,6 @@ enum node_type { /* CUgraphNodeType */
 
 #define KERNEL_STRUCT 72    /* bytes of a CUDA_KERNEL_NODE_PARAMS_v2 */
 #define KERNEL_STRUCT_V1 56 /* of the first version, which is its beginning */
-#define COPY_STRUCT 200     /* of a CUDA_MEMCPY3D */
 #define SET_STRUCT 40       /* of a CUDA_MEMSET_NODE_PARAMS */
 
 struct reading {
@@ -137,23 +136,6 @@ static void append_attributes(struct reading* reading, struct ci_node* node) {
   }
 }
 
-/* ----- copies */
-
-/* cudabpf cannot ask what lies at an address. */
-static void resolve_memory_types(void* given) {
-  enum { ON_HOST = 1, ON_DEVICE, ARRAY, UNIFIED };
-  struct side {
-    __u64 x, y, z, lod;
-    __u32 type, padding;
-    __u64 host, device, array, context, pitch, height;
-  }* sides = given;
-  for (int i = 0; i < 2; i++) {
-    if (sides[i].type != UNIFIED) continue;
-    sides[i].type = ci_is_on_gpu(sides[i].device) ? ON_DEVICE : ON_HOST;
-    if (sides[i].type == ON_HOST) sides[i].host = sides[i].device;
-  }
-}
-
 /* ----- nodes */
 
 /* The driver's answer to what the node is given. */
@@ -179,7 +161,7 @@ static __u32 size_of_given(__u32 type) {
     case KERNEL:
       return KERNEL_STRUCT;
     case COPY:
-      return COPY_STRUCT;
+      return sizeof(struct ci_rows);
     case SET:
       return SET_STRUCT;
     case WAIT:
@@ -212,7 +194,7 @@ static void read_node(struct reading* reading, __u64 handle, __u32 holder) {
   if (!given) return;
   node->unreadable = ask(node->type, handle, given) != 0;
   if (node->unreadable) return;
-  if (node->type == COPY) resolve_memory_types(given);
+  if (node->type == COPY) ci_resolve_memory_types(given);
   if (node->type != KERNEL) return;
   append_parameters(reading, node, given);
   append_attributes(reading, node);
@@ -267,7 +249,7 @@ static __u64 keep_one(__u32 type, __u32 size, __u64 from, __u64 sp) {
   node->type = type;
   void* given = append_given(reading, node, size_of_given(type));
   node->unreadable = !given || !ci_read(given, from, size, sp);
-  if (type == COPY && !node->unreadable) resolve_memory_types(given);
+  if (type == COPY && !node->unreadable) ci_resolve_memory_types(given);
   if (type == KERNEL && !node->unreadable) append_parameters(reading, node, given);
   return end(reading);
 }
@@ -282,7 +264,7 @@ __u64 ci_keep_node(enum ci_keep what, __u64 given, __u64 sp) {
     case CI_KEEP_KERNEL_NODE_V1:
       return keep_one(KERNEL, KERNEL_STRUCT_V1, given, sp);
     case CI_KEEP_COPY_NODE:
-      return keep_one(COPY, COPY_STRUCT, given, sp);
+      return keep_one(COPY, sizeof(struct ci_rows), given, sp);
     case CI_KEEP_SET_NODE:
       return keep_one(SET, SET_STRUCT, given, sp);
     default:

@@ -35,12 +35,7 @@ void ci_begin_taping(int fd, __u64 size, const char* path) {
 
 /* ----- payloads */
 
-static struct ci_payload* payload_at(__u64 at) {
-  return (struct ci_payload*)((__u8*)ci_tape() + at);
-}
-
-/* Room for one, whose bytes are not there yet; 0: there is none. */
-static __u64 take(__u64 size, __u64 more) {
+__u64 ci_take(__u64 size, __u64 more) {
   struct ci_tape* tape = ci_tape();
   __u64 room = tape_size - CI_PAYLOADS_AT;
   if (size > room || more > room) goto full;
@@ -48,26 +43,19 @@ static __u64 take(__u64 size, __u64 more) {
   __u64 at = __atomic_fetch_add(&tape->used, needed, __ATOMIC_RELAXED);
   if (at > room || needed > room - at) goto full;
   at += CI_PAYLOADS_AT;
-  *payload_at(at) = (struct ci_payload){.state = CI_PENDING, .size = size, .more = more};
+  *ci_payload(at) = (struct ci_payload){.state = CI_PENDING, .size = size, .more = more};
   return at;
 full:
   __atomic_fetch_add(&tape->lost, 1, __ATOMIC_RELAXED);
   return 0;
 }
 
-static __u8* first_part(__u64 at) { return (__u8*)(payload_at(at) + 1); }
-static __u8* second_part(__u64 at) { return first_part(at) + CI_PADDED(payload_at(at)->size); }
-
-static void finish(__u64 at, enum ci_payload_state state) {
-  __atomic_store_n(&payload_at(at)->state, state, __ATOMIC_RELEASE);
-}
-
 __u64 ci_keep_parts(const void* first, __u64 size, const void* second, __u64 more) {
-  __u64 at = take(size, more), sp = (__u64)__builtin_frame_address(0);
+  __u64 at = ci_take(size, more), sp = (__u64)__builtin_frame_address(0);
   if (!at) return 0;
-  bool read = ci_read(first_part(at), (__u64)first, size, sp) &&
-              ci_read(second_part(at), (__u64)second, more, sp);
-  finish(at, read ? CI_FILLED : CI_UNREADABLE);
+  bool read = ci_read(ci_first_part(at), (__u64)first, size, sp) &&
+              ci_read(ci_second_part(at), (__u64)second, more, sp);
+  ci_finish(at, read ? CI_FILLED : CI_UNREADABLE);
   return at;
 }
 
@@ -96,15 +84,15 @@ static __u64 keep_launch(const struct ci_frame* frame, const struct ci_taped* ta
     readable = ci_read(&attributes, word(frame, taped->to_at) + ATTRIBUTES_AT, 12, sp) &&
                attributes.count <= CI_MAX_LAUNCH_ATTRIBUTES;
   if (!readable || !ci_find_parameters(&parameters, sp)) {
-    __u64 at = take(0, 0);
-    if (at) finish(at, CI_UNREADABLE);
+    __u64 at = ci_take(0, 0);
+    if (at) ci_finish(at, CI_UNREADABLE);
     return at;
   }
-  __u64 more = attributes.count * (__u64)CI_LAUNCH_ATTRIBUTE, at = take(parameters.size, more);
+  __u64 more = attributes.count * (__u64)CI_LAUNCH_ATTRIBUTE, at = ci_take(parameters.size, more);
   if (!at) return 0;
-  readable = ci_read_parameters(first_part(at), &parameters, sp) &&
-             (!more || ci_read(second_part(at), attributes.at, more, sp));
-  finish(at, readable ? CI_FILLED : CI_UNREADABLE);
+  readable = ci_read_parameters(ci_first_part(at), &parameters, sp) &&
+             (!more || ci_read(ci_second_part(at), attributes.at, more, sp));
+  ci_finish(at, readable ? CI_FILLED : CI_UNREADABLE);
   return at;
 }
 
@@ -186,9 +174,9 @@ static int has_range(struct dl_phdr_info* info, size_t size, void* of) {
 static __u64 take_code(const struct ci_frame* frame, const struct ci_taped* taped, __u64 size) {
   __u64 options = taped->size_at == CI_NO_WORD ? 0 : (__u32)word(frame, taped->size_at);
   if (options > MAX_OPTIONS || !word(frame, taped->lists_at)) options = 0;
-  __u64 at = take(size, options * 16);
+  __u64 at = ci_take(size, options * 16);
   for (__u64 i = 0; at && i < options; i++) {
-    __u64* pair = (__u64*)second_part(at) + 2 * i;
+    __u64* pair = (__u64*)ci_second_part(at) + 2 * i;
     __u32 option = 0;
     ci_read(&option, word(frame, taped->lists_at) + 4 * i, 4, frame->sp);
     ci_read(&pair[1], word(frame, taped->lists_at + 1u) + 8 * i, 8, frame->sp);
@@ -210,11 +198,12 @@ static __u64 keep_code_file(const struct ci_frame* frame, const struct ci_taped*
   __u64 size = is_file ? (__u64)status.st_size : 0, read = 0;
   __u64 at = take_code(frame, taped, size);
   while (at && read < size) {
-    long got = ci_system(SYS_read, fd, (long)(first_part(at) + read), (long)(size - read), 0, 0, 0);
+    long got =
+        ci_system(SYS_read, fd, (long)(ci_first_part(at) + read), (long)(size - read), 0, 0, 0);
     if (got <= 0) break;
     read += (__u64)got;
   }
-  if (at) finish(at, is_file && read == size ? CI_FILLED : CI_UNREADABLE);
+  if (at) ci_finish(at, is_file && read == size ? CI_FILLED : CI_UNREADABLE);
   ci_system(SYS_close, fd, 0, 0, 0, 0, 0);
   return at;
 }
@@ -225,88 +214,15 @@ static __u64 keep_code(const struct ci_frame* frame, const struct ci_taped* tape
   bool in_file = size && dl_iterate_phdr(has_range, &range);
   __u64 at = take_code(frame, taped, in_file || size > MAX_CODE ? 0 : size);
   if (!at) return 0;
-  payload_at(at)->from = code;
+  ci_payload(at)->from = code;
   if (in_file) {
-    payload_at(at)->stream = size; /* which its first part does not have */
-    finish(at, CI_ELSEWHERE);
+    ci_payload(at)->stream = size; /* which its first part does not have */
+    ci_finish(at, CI_ELSEWHERE);
   } else {
-    bool read = size && size <= MAX_CODE && ci_read(first_part(at), code, size, frame->sp);
-    finish(at, read ? CI_FILLED : CI_UNREADABLE);
+    bool read = size && size <= MAX_CODE && ci_read(ci_first_part(at), code, size, frame->sp);
+    ci_finish(at, read ? CI_FILLED : CI_UNREADABLE);
   }
   return at;
-}
-
-/* ----- copies */
-
-bool ci_is_on_gpu(__u64 address) {
-  enum { MEMORY_TYPE = 2, ON_DEVICE = 2 };
-  unsigned type = 0;
-  return ci_cuda.cuPointerGetAttribute &&
-         ci_cuda.cuPointerGetAttribute(&type, MEMORY_TYPE, address) == 0 && type == ON_DEVICE;
-}
-
-static __u64 keep_from_host(__u64 from, __u64 size, __u64 sp) {
-  __u64 at = take(size, 0);
-  if (!at) return 0;
-  payload_at(at)->from = from;
-  payload_at(at)->from_host = 1;
-  finish(at, !size || ci_read(first_part(at), from, size, sp) ? CI_FILLED : CI_UNREADABLE);
-  return at;
-}
-
-/* Room for what will come there. */
-static __u64 keep_to_host(__u64 to, __u64 size, __u64 stream) {
-  __u64 at = take(size, 0);
-  if (!at) return 0;
-  payload_at(at)->from = to;
-  payload_at(at)->stream = stream;
-  return at;
-}
-
-static void fill(__u64 at) {
-  struct ci_payload* payload = payload_at(at);
-  __u64 sp = (__u64)__builtin_frame_address(0);
-  bool read = !payload->size || ci_read(first_part(at), payload->from, payload->size, sp);
-  finish(at, read ? CI_FILLED : CI_UNREADABLE);
-}
-
-static __u32 pending_lock;
-
-/* False: a signal's handler has interrupted who has it, perhaps. */
-static bool lock_pending(void) {
-  for (int i = 0; i < 1000; i++) {
-    __u32 free = 0;
-    if (__atomic_compare_exchange_n(&pending_lock, &free, 1, false, __ATOMIC_ACQUIRE,
-                                    __ATOMIC_RELAXED))
-      return true;
-    ci_system(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
-  }
-  return false;
-}
-
-static void unlock_pending(void) { __atomic_store_n(&pending_lock, 0, __ATOMIC_RELEASE); }
-
-/* Its bytes have come when somebody has waited for its stream. */
-static void wait_for(__u64 at) {
-  if (!lock_pending()) return;
-  payload_at(at)->next = ci_tape()->pending;
-  ci_tape()->pending = at;
-  unlock_pending();
-}
-
-/* Copies on this stream, or all, are done. */
-static void waited(__u64 stream, bool for_all) {
-  if (!__atomic_load_n(&ci_tape()->pending, __ATOMIC_RELAXED) || !lock_pending()) return;
-  for (__u64* link = &ci_tape()->pending; *link;) {
-    __u64 at = *link;
-    if (!for_all && payload_at(at)->stream != stream) {
-      link = &payload_at(at)->next;
-      continue;
-    }
-    *link = payload_at(at)->next;
-    fill(at);
-  }
-  unlock_pending();
 }
 
 /* ----- stopping and holding */
@@ -355,15 +271,18 @@ static __u64 keep(const struct ci_frame* frame, const struct ci_taped* taped, bo
     case CI_KEEP_LAUNCH:
       return all ? keep_launch(frame, taped) : 0;
     case CI_KEEP_FROM_HOST:
-      return all ? keep_from_host(host, size, frame->sp) : 0;
+      return all ? ci_keep_from_host(host, size, frame->sp) : 0;
     case CI_KEEP_TO_HOST:
-      return all ? keep_to_host(host, size, stream) : 0;
+      return all ? ci_keep_to_host(host, size, stream) : 0;
     case CI_KEEP_EITHER: {
       if (!all) return 0;
       __u64 to = word(frame, taped->to_at);
-      if (!ci_is_on_gpu(host)) return keep_from_host(host, size, frame->sp);
-      return ci_is_on_gpu(to) ? 0 : keep_to_host(to, size, stream);
+      if (!ci_is_on_gpu(host)) return ci_keep_from_host(host, size, frame->sp);
+      return ci_is_on_gpu(to) ? 0 : ci_keep_to_host(to, size, stream);
     }
+    case CI_KEEP_COPY_2D:
+    case CI_KEEP_COPY_3D:
+      return all ? ci_keep_rows(taped->keep, host, stream, frame->sp) : 0;
     case CI_KEEP_NODES:
       return ci_keep_nodes(host, frame->sp);
     case CI_KEEP_KERNEL_NODE:
@@ -409,15 +328,15 @@ void ci_tape_leave(const struct ci_frame* frame) {
   struct ci_thread* thread = &ci_thread;
   if (!thread->depth || --thread->depth) return;
   const struct ci_taped* taped = &frame->entry->taped;
-  if (thread->kept && payload_at(thread->kept)->state == CI_PENDING && !frame->result) {
+  if (thread->kept && ci_payload(thread->kept)->state == CI_PENDING && !frame->result) {
     if (taped->stream_at == CI_NO_WORD)
-      fill(thread->kept);
+      ci_fill(thread->kept);
     else
-      wait_for(thread->kept);
+      ci_fill_later(thread->kept);
   }
   thread->kept = 0;
   if (taped->waits && counts()) __atomic_store_n(&stop.waited, 1, __ATOMIC_RELAXED);
   if (taped->keep == CI_KEEP_WAIT && !frame->result)
-    waited(word(frame, taped->stream_at), taped->stream_at == CI_NO_WORD);
+    ci_fill_of(word(frame, taped->stream_at), taped->stream_at == CI_NO_WORD);
   __atomic_fetch_sub(&ci_tape()->inside, 1, __ATOMIC_SEQ_CST);
 }

@@ -19,9 +19,38 @@ HIDDEN void ci_tape_leave(const struct ci_frame* frame);
 /* The library itself is calling the driver: such calls are not the program's. */
 static inline bool ci_calls_itself(void) { return ci_thread.calls_itself; }
 
+/* ----- payloads (taping.c) */
+
+/* Room for one, whose bytes are not there yet; 0: there is none. */
+HIDDEN __u64 ci_take(__u64 size, __u64 more);
+static inline struct ci_payload* ci_payload(__u64 at) {
+  return (struct ci_payload*)((__u8*)ci_tape() + at);
+}
+static inline __u8* ci_first_part(__u64 at) { return (__u8*)(ci_payload(at) + 1); }
+static inline __u8* ci_second_part(__u64 at) {
+  return ci_first_part(at) + CI_PADDED(ci_payload(at)->size);
+}
+static inline void ci_finish(__u64 at, enum ci_payload_state state) {
+  __atomic_store_n(&ci_payload(at)->state, state, __ATOMIC_RELEASE);
+}
 /* Where a copy of both is kept; 0: there is no room for them. */
 HIDDEN __u64 ci_keep_parts(const void* first, __u64 size, const void* second, __u64 more);
+
+/* ----- copies (copies.c) */
+
 HIDDEN bool ci_is_on_gpu(__u64 address);
+/* cudabpf cannot ask what lies at an address. */
+HIDDEN void ci_resolve_memory_types(struct ci_rows* rows);
+
+/* Where a copy is kept; 0: nowhere. `sp`: of its call. */
+HIDDEN __u64 ci_keep_from_host(__u64 from, __u64 size, __u64 sp);
+HIDDEN __u64 ci_keep_to_host(__u64 to, __u64 size, __u64 stream); /* its bytes come later */
+HIDDEN __u64 ci_keep_rows(enum ci_keep what, __u64 given, __u64 stream, __u64 sp);
+/* The bytes of one to the host are there now, will be when its stream has been waited for, or are
+ * there for all on this stream, or on any. */
+HIDDEN void ci_fill(__u64 at);
+HIDDEN void ci_fill_later(__u64 at);
+HIDDEN void ci_fill_of(__u64 stream, bool for_all);
 
 /* ----- parameters of kernels (parameters.c) */
 

@@ -17,7 +17,7 @@
 namespace cudabpf::abi {
 #endif
 
-#define CI_VERSION 8
+#define CI_VERSION 9
 
 /* In the traced program's environment. */
 #define CI_INJECTION "CUDA_INJECTION64_PATH" /* the library that libcuda loads in cuInit */

@@ -28,6 +28,8 @@ enum ci_keep {
   CI_KEEP_FROM_HOST, /* bytes that are copied to a GPU */
   CI_KEEP_TO_HOST, /* bytes that come from a GPU: at the call's return, or when it is waited for */
   CI_KEEP_EITHER,  /* one of these, as the addresses say */
+  CI_KEEP_COPY_2D, /* the same of rows: a CUDA_MEMCPY2D */
+  CI_KEEP_COPY_3D, /* or a CUDA_MEMCPY3D says which */
   CI_KEEP_WAIT,    /* at its return, what has come to the host */
   CI_KEEP_NODES,   /* what the nodes of a graph are given */
   CI_KEEP_KERNEL_NODE,    /* what one node is given: a CUDA_KERNEL_NODE_PARAMS_v2, */
@@ -84,7 +86,7 @@ enum ci_payload_state {
 };
 
 /* Two parts follow, each padded to a multiple of 8 (CI_PADDED): what the call's kind says, and its
- * attributes or options (as pairs of numbers). */
+ * attributes, options (as pairs of numbers) or struct ci_rows. */
 struct ci_payload {
   __u32 state;
   __u32 from_host; /* of a copy: its bytes come from the host */
@@ -93,6 +95,23 @@ struct ci_payload {
   __u64 from;      /* where the first part lies, or comes to, in the process */
   __u64 stream;    /* of a copy that is waited for */
   __u64 next;      /* of those that wait */
+};
+
+/* ----- copies of rows: a CUDA_MEMCPY3D, whose memory types are not CI_UNIFIED when it is kept.
+ * Bytes on the host are kept row by row, without what lies between them. */
+
+enum ci_memory_type { CI_ON_HOST = 1, CI_ON_DEVICE, CI_ARRAY, CI_UNIFIED }; /* CUmemorytype */
+
+struct ci_rows_side {
+  __u64 x, y, z, lod;
+  __u32 type, padding; /* enum ci_memory_type */
+  __u64 host, device, array, context;
+  __u64 pitch, height; /* 0: those of the rows */
+};
+
+struct ci_rows {
+  struct ci_rows_side from, to;
+  __u64 width, height, depth;
 };
 
 /* ----- nodes of graphs, as such a payload has them
@@ -123,10 +142,9 @@ struct ci_nodes {
 };
 
 /* Three parts follow, each padded: what the node is given, a kernel's parameters in one buffer, and
- * the attributes of its launch. What it is given is a CUDA_KERNEL_NODE_PARAMS_v2, a CUDA_MEMCPY3D
- * whose memory types are not CU_MEMORYTYPE_UNIFIED, a CUDA_MEMSET_NODE_PARAMS, or the event's
- * handle; of other types, nothing. Nodes of a child graph come somewhere after the node that holds
- * it. */
+ * the attributes of its launch. What it is given is a CUDA_KERNEL_NODE_PARAMS_v2, a struct ci_rows,
+ * a CUDA_MEMSET_NODE_PARAMS, or the event's handle; of other types, nothing. Nodes of a child graph
+ * come somewhere after the node that holds it. */
 struct ci_node {
   __u64 handle;
   __u32 type;   /* a CUgraphNodeType */
@@ -201,6 +219,7 @@ struct ci_device {
 CB_STATIC_ASSERT(sizeof(struct ci_taped) == 8, "ci_taped");
 CB_STATIC_ASSERT(sizeof(struct ci_tape) == 40, "ci_tape");
 CB_STATIC_ASSERT(sizeof(struct ci_payload) == 48, "ci_payload");
+CB_STATIC_ASSERT(sizeof(struct ci_rows) == 200, "ci_rows");
 CB_STATIC_ASSERT(sizeof(struct ci_nodes) == 16 && sizeof(struct ci_node) == 32, "ci_nodes");
 CB_STATIC_ASSERT(sizeof(struct ci_order) == 40 && sizeof(struct ci_reply) == 24, "ci_order");
 

@@ -1,6 +1,7 @@
 // Launches of graphs, on the tape.
 #include <cstring>
 
+#include "taping/copied_rows.hpp"
 #include "taping/graphs.hpp"
 #include "taping/tape_writer.hpp"
 
@@ -18,17 +19,6 @@ struct KernelStruct {  // CUDA_KERNEL_NODE_PARAMS_v2
 };
 static_assert(sizeof(KernelStruct) == 72);
 
-struct CopyStruct {  // CUDA_MEMCPY3D
-  struct Side {
-    std::uint64_t x, y, z, lod;
-    std::uint32_t type, padding;
-    std::uint64_t host, device, array, context, pitch, height;
-  } from, to;
-  bundle::Rows rows;
-};
-static_assert(sizeof(CopyStruct) == 200);
-constexpr std::uint32_t ON_HOST = 1, ON_DEVICE = 2;  // CUmemorytype
-
 struct SetStruct {  // CUDA_MEMSET_NODE_PARAMS
   std::uint64_t to, pitch;
   std::uint32_t value, element;
@@ -41,36 +31,6 @@ Struct given(const KeptNode& node) {
   Struct as{};
   std::memcpy(&as, node.given.data(), std::min(sizeof(as), node.given.size()));
   return as;
-}
-
-bool is_empty(const bundle::Rows& rows) { return !rows.width || !rows.height || !rows.depth; }
-
-// From the first byte to the last; 0: more than there can be.
-std::uint64_t extent_of(const bundle::Rows& rows, const bundle::Place& place) {
-  std::uint64_t planes = 0, lines = 0, all = 0;
-  bool is_too_much = __builtin_mul_overflow(rows.depth - 1, place.slice, &planes) ||
-                     __builtin_mul_overflow(rows.height - 1, place.pitch, &lines) ||
-                     __builtin_add_overflow(planes, lines, &all) ||
-                     __builtin_add_overflow(all, rows.width, &all);
-  return is_too_much ? 0 : all;
-}
-
-// Whether all rows lie where memory can.
-bool is_memory(const bundle::Rows& rows, const bundle::Place& place) {
-  std::uint64_t size = extent_of(rows, place);
-  return size && bundle::is_range(place.address->value, size);
-}
-
-// Distances only where there are several rows: others say nothing.
-bundle::Place place_of(const CopyStruct::Side& side, const bundle::Rows& rows) {
-  std::uint64_t pitch = side.pitch ? side.pitch : rows.width;
-  std::uint64_t slice = pitch * (side.height ? side.height : rows.height);
-  std::uint64_t base = side.type == ON_HOST ? side.host : side.device;
-  bundle::Place place;
-  place.address = {base + side.z * slice + side.y * pitch + side.x};
-  if (rows.height > 1 || rows.depth > 1) place.pitch = pitch;
-  if (rows.depth > 1) place.slice = slice;
-  return place;
 }
 
 // What keeps it from being run again; empty: nothing does.
@@ -167,34 +127,6 @@ Result<std::string> TapeWriter::add_node(const KeptNode& node, bundle::Operation
   if (!node.attributes.empty()) launch.attributes = TRY(folder_.add_data(node.attributes));
   operation.nodes.emplace_back().launch = launch;
   return std::string();
-}
-
-// Bytes that come from the host are not kept. Those in pinned memory are, with all of it.
-std::string TapeWriter::add_copy_node(const KeptNode& node, bundle::Operation& operation) const {
-  auto wanted = given<CopyStruct>(node);
-  bundle::Copy copy;
-  copy.rows = wanted.rows;
-  if (is_empty(copy.rows)) return {};
-  for (auto [side, place] :
-       {std::pair(&wanted.from, &copy.from), std::pair(&wanted.to, &copy.to)}) {
-    if (side->type != ON_HOST && side->type != ON_DEVICE) return "a copy in it is of an array";
-    *place = place_of(*side, copy.rows);
-    if (!is_memory(copy.rows, *place)) return "a copy in it has no range of addresses";
-    if (side->type == ON_HOST && !is_pinned(place->address->value, extent_of(copy.rows, *place)))
-      *place = {};
-  }
-  if (contents_ && !copy.from.address)
-    return "a copy in it comes from memory of the host that is not pinned, which is not captured";
-  operation.nodes.emplace_back().copy = copy;
-  return {};
-}
-
-bool TapeWriter::is_pinned(std::uint64_t address, std::uint64_t size) const {
-  for (const bundle::Block& block : manifest_.blocks)
-    if (block.kind == bundle::BlockKind::pinned && address >= block.address.value &&
-        size <= block.size && address - block.address.value <= block.size - size)
-      return true;
-  return false;
 }
 
 }  // namespace cudabpf::taping

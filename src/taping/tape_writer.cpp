@@ -285,29 +285,6 @@ Result<std::optional<std::string>> TapeWriter::code_in(const Payload& payload) {
 
 // ----- memory
 
-Result<> TapeWriter::add_copy(const KeptCall& call) {
-  const Details& details = call.details;
-  bool plain = details.size && details.dst && details.src &&
-               call.function->size.kind == SizeRule::Kind::product;
-  if (!plain) {
-    refuse(std::string(call.function->name), "copies of rows and of arrays are not captured yet");
-    return ok();
-  }
-  bundle::Operation operation = operation_of(call, Action::copy);
-  bundle::Copy& copy = operation.copy.emplace();
-  copy.rows.width = *details.size;
-  auto payload = call.payload ? process_.payload(call.payload) : std::nullopt;
-  bool from_host = payload ? payload->from_host : details.op == Op::HtoD;
-  bool to_host = payload ? !payload->from_host : details.op == Op::DtoH;
-  if (!from_host) copy.from.address = Address{*details.src};
-  if (!to_host) copy.to.address = Address{*details.dst};
-  if (contents_ && payload && payload->state == abi::CI_FILLED)
-    copy.data = TRY(folder_.add_data(payload->bytes));
-  if (contents_ && from_host && !copy.data)
-    operation.refused = "the bytes that came from the host could not be kept";
-  return folder_.add(operation);
-}
-
 Result<> TapeWriter::add_set(const KeptCall& call) {
   std::string_view name = call.function->name;
   bundle::Operation operation = operation_of(call, Action::set);

@@ -48,6 +48,9 @@ class TapeWriter {
   Result<> add_launch(const KeptCall& call);
   Result<> add_graph(const KeptCall& call);
   Result<> add_copy(const KeptCall& call);
+  Result<> add_copy_of_rows(const KeptCall& call, const Payload& payload);
+  Result<> write_copy(const KeptCall& call, bundle::Copy copy,
+                      const std::optional<Payload>& payload);
   Result<> add_set(const KeptCall& call);
   Result<> add_memory(const KeptCall& call);
   bool add_event(const KeptCall& call, bundle::Operation& operation);
@@ -56,7 +59,7 @@ class TapeWriter {
   // What keeps the node's graph from being run again; empty: nothing does.
   Result<std::string> add_node(const KeptNode& node, bundle::Operation& operation);
   std::string add_copy_node(const KeptNode& node, bundle::Operation& operation) const;
-  bool is_pinned(std::uint64_t address, std::uint64_t size) const;
+  bool is_pinned(const bundle::Rows& rows, const bundle::Place& place) const;
   void refuse(const std::string& what, const std::string& why);
 
   bundle::Operation operation_of(const KeptCall& call, bundle::Action action);

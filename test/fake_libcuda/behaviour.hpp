@@ -59,6 +59,7 @@ Status cuMemFreeHost(void* pointer);
 Status cuMemHostRegister(void* pointer, uint64_t size, uint32_t flags);
 Status cuMemHostUnregister(void* pointer);
 Status cuMemHostGetDevicePointer(DevicePtr* device_pointer, void* pointer, uint32_t flags);
+Status cuPointerGetAttribute(void* data, uint32_t attribute, DevicePtr pointer);
 
 // pool.cpp
 Status cuMemPoolCreate(Handle* pool, void* properties);

@@ -226,4 +226,15 @@ Status cuMemHostGetDevicePointer(DevicePtr* device_pointer, void* pointer, uint3
   return kSuccess;
 }
 
+// Only a GPU that computes has memory at its addresses. What else can be asked is not simulated.
+Status cuPointerGetAttribute(void* data, uint32_t attribute, DevicePtr pointer) {
+  constexpr uint32_t kMemoryType = 2;
+  if (!data) return kInvalidValue;
+  if (attribute != kMemoryType || !computes()) return kSuccess;
+  const std::lock_guard lock(state_mutex());
+  if (!is_memory(pointer, 1)) return kInvalidValue;  // the driver does not know the host's
+  *static_cast<uint32_t*>(data) = kOnDevice;
+  return kSuccess;
+}
+
 }  // namespace fake

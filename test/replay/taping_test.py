@@ -169,6 +169,28 @@ class Live(insiders.InsideTest):
         self.assertEqual(replayed.returncode, 0, replayed.stderr)
         self.assertIn(b"Equal: all", replayed.stdout)
 
+    def test_rows(self):
+        """Copies of rows that lie apart: with the bytes of the rows alone, whatever lies between them."""
+        self.captured(command=self.command("--with", "rows"))
+        self.assertEqual(self.manifest()["refused"], [])
+        rows = [operation["copy"] for operation in self.tape() if operation.get("copy", {"rows": {"height": 1}})["rows"]["height"] == 5]
+        self.assertEqual([(copy["rows"], "address" in copy["from"], "address" in copy["to"]) for copy in rows],
+                         [({"width": 48, "height": 5, "depth": depth}, *on_gpu) for depth, on_gpu in
+                          ((2, (False, True)), (1, (False, True)), (2, (True, True)), (1, (True, False)), (1, (True, False)))])
+        data = pathlib.Path(self.capture, "data").read_bytes()
+        kept = [data[copy["data"]["offset"]:copy["data"]["offset"] + copy["data"]["size"]] for copy in rows if "data" in copy]
+        memory = bytes((kept[0][0] - 8 + i) % 251 for i in range(2048))
+        given = [memory[1024 * plane + 128 * row + 8:][:48] for plane in (0, 1) for row in range(5)]
+        self.assertEqual(kept[0], b"".join(given))
+        self.assertEqual(kept[1], b"".join(memory[128 * row:][:48] for row in range(1, 6)))
+        self.assertEqual(kept[2], b"".join(given[:5]))
+        # What lies from the 60th byte on was written by the second copy, from the 64th.
+        for row in range(4):
+            self.assertEqual(kept[3][48 * row + 4:][:44], memory[128 * (row + 2):][:44])
+        comparison = self.replay("--full")["comparison"]
+        self.assertEqual([comparison[what]["different"] for what in ("memory", "copies_to_host", "variables")], [0, 0, 0], comparison)
+        self.assertEqual(comparison["copies_to_host"]["equal"], 4000 + 2 * 240)
+
     def test_attribute_that_changes(self):
         """Before each launch the program says how much shared memory it may have, and at the end less than some had."""
         self.captured("--at", "12", command=self.command("--with", "shared"))

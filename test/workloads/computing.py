@@ -112,11 +112,48 @@ class Graph:
         self.gpu.must("cuGraphLaunch", self.executable, None)
 
 
+class Rows:
+    """Rows that lie apart, by every way in which copies of rows go; those that come back are summed up."""
+    WIDTH, PITCH, HEIGHT, DEPTH = 48, 128, 5, 2
+    PLANES = 8  # rows of memory for a plane: more than are copied
+    ON_HOST, ON_GPU, ANYWHERE = 1, 2, 4
+
+    def __init__(self, gpu):
+        size = self.PITCH * self.PLANES * self.DEPTH
+        self.gpu, self.there, self.elsewhere = gpu, gpu.allocated(size), gpu.allocated(size)
+        self.given, self.got, self.got_later = (ctypes.create_string_buffer(size) for _ in range(3))
+        self.stream = c_void_p()
+        gpu.must("cuStreamCreate", byref(self.stream), c_uint(1))
+
+    def plane(self, *sides):
+        """A CUDA_MEMCPY2D. Each side: its memory's type, where that lies, and where in it the first row begins."""
+        packed = b"".join(struct.pack("<QQIxxxxQQQQ", x, y, kind, at if kind == self.ON_HOST else 0, at if kind != self.ON_HOST else 0, 0, self.PITCH)
+                          for kind, at, x, y in sides)
+        return packed + struct.pack("<QQ", self.WIDTH, self.HEIGHT)
+
+    def box(self, *sides):
+        """A CUDA_MEMCPY3D."""
+        packed = b"".join(struct.pack("<QQQQIxxxxQQQQQQ", x, y, 0, 0, kind, at if kind == self.ON_HOST else 0, at if kind != self.ON_HOST else 0, 0, 0,
+                                      self.PITCH, self.PLANES) for kind, at, x, y in sides)
+        return packed + struct.pack("<QQQ", self.WIDTH, self.HEIGHT, self.DEPTH)
+
+    def copy(self, number):
+        self.given.raw = bytes((number + i) % 251 for i in range(len(self.given)))
+        given, got, got_later = (ctypes.addressof(buffer) for buffer in (self.given, self.got, self.got_later))
+        self.gpu.must("cuMemcpy3D_v2", self.box((self.ON_HOST, given, 8, 0), (self.ON_GPU, self.there, 0, 1)))
+        self.gpu.must("cuMemcpy2DAsync_v2", self.plane((self.ANYWHERE, given, 0, 1), (self.ANYWHERE, self.there, 64, 0)), self.stream)
+        self.gpu.must("cuMemcpy3DAsync_v2", self.box((self.ON_GPU, self.there, 0, 1), (self.ON_GPU, self.elsewhere, 16, 2)), self.stream)
+        self.gpu.must("cuMemcpy2DAsync_v2", self.plane((self.ON_GPU, self.elsewhere, 16, 2), (self.ON_HOST, got_later, 4, 0)), self.stream)
+        self.gpu.must("cuStreamSynchronize", self.stream)
+        self.gpu.must("cuMemcpy2DUnaligned_v2", self.plane((self.ANYWHERE, self.there, 60, 1), (self.ANYWHERE, got, 0, 0)))
+        return sum(self.got.raw) + sum(self.got_later.raw)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("library")
     parser.add_argument("--iterations", type=int, default=40)
-    parser.add_argument("--with", dest="parts", action="append", default=[], choices=("clock", "streams", "fault", "graph", "shared"))
+    parser.add_argument("--with", dest="parts", action="append", default=[], choices=("clock", "streams", "fault", "graph", "shared", "rows"))
     options = parser.parse_args()
     gpu = Gpu(options.library)
     f = gpu.functions("fill", "add", "scale", "sum_rows", "fill_packed", "scale_by_variable", "count_runs", "not_deterministic",
@@ -133,6 +170,7 @@ def main():
     gpu.must("cuStreamCreateWithPriority", byref(stream), c_uint(1), c_int(-1))
     gpu.must("cuEventCreate", byref(done), c_uint(2))
     graph = Graph(gpu, f, rows, table, out) if "graph" in options.parts else None
+    apart = Rows(gpu) if "rows" in options.parts else None
     for i in range(options.iterations):
         data = struct.pack(f"<{COUNT}f", *([float(i % 7)] * COUNT))
         gpu.must("cuMemcpyHtoD_v2", number, data, size)
@@ -159,6 +197,8 @@ def main():
         if "clock" in options.parts:
             gpu.launch(f["not_deterministic"], c_uint64(rows[2] + 2000), c_uint(8))
         gpu.launch(f["add"], c_uint64(total), c_uint64(out), c_uint64(total), c_uint(COUNT))
+        if apart:
+            print(apart.copy(i))
         print(f"{i} {sum(gpu.floats_at(total))}", flush=True)
 
 

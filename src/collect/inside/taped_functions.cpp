@@ -59,16 +59,29 @@ abi::ci_taped code(const Function& function) {
   return taped;
 }
 
-// One of a single row, whose size is an argument.
+// Rows, which a struct describes, or a single one, whose size is an argument.
 abi::ci_taped copy(const Function& function) {
   abi::ci_taped taped = nothing();
+  if (function.async) taped.stream_at = word_of(function, Role::stream);
+  auto keep_of = [](Struct layout) {
+    return layout == Struct::memcpy2d   ? abi::CI_KEEP_COPY_2D
+           : layout == Struct::memcpy3d ? abi::CI_KEEP_COPY_3D
+                                        : abi::CI_KEEP_NOTHING;
+  };
+  const Argument* rows = argument_that(function, [&](const Argument& argument) {
+    return keep_of(argument.layout) != abi::CI_KEEP_NOTHING;
+  });
+  if (rows) {
+    taped.at = word_of(rows);
+    taped.keep = keep_of(rows->layout);
+    return taped;
+  }
   bool plain = function.size.kind == SizeRule::Kind::product && function.size.times < 0 &&
                function.size.unit == 1;
   if (!plain) return taped;
   const Argument& size = function.arguments[static_cast<std::size_t>(function.size.argument)];
   if (size.role != Role::u64) return taped;  // of addresses of 32 bits
   taped.size_at = word_of(&size);
-  if (function.async) taped.stream_at = word_of(function, Role::stream);
   const Argument* host =
       argument_that(function, [](const Argument& argument) { return argument.role == Role::hptr; });
   if (host) {

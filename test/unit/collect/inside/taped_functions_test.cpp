@@ -69,6 +69,14 @@ TEST_CASE("What a capture keeps of copies, and when their bytes are there") {
   CHECK(either.to_at == 0);
   CHECK(taped("cuMemcpyDtoD_v2").keep == abi::CI_KEEP_NOTHING);
   CHECK(taped("cuMemcpyHtoD").keep == abi::CI_KEEP_NOTHING);
+  auto plane = taped("cuMemcpy2DAsync_v2");
+  CHECK(plane.keep == abi::CI_KEEP_COPY_2D);
+  CHECK(plane.at == 0);
+  CHECK(plane.stream_at == 1);
+  CHECK(taped("cuMemcpy2DUnaligned_v2").stream_at == CI_NO_WORD);
+  CHECK(taped("cuMemcpy3DAsync_v2").keep == abi::CI_KEEP_COPY_3D);
+  for (const char* otherwise : {"cuMemcpy2D", "cuMemcpy3DPeer", "cuMemcpy3DBatchAsync_v2"})
+    CHECK(taped(otherwise).keep == abi::CI_KEEP_NOTHING);
   CHECK(taped("cuStreamSynchronize").stream_at == 0);
   CHECK(taped("cuCtxSynchronize").keep == abi::CI_KEEP_WAIT);
   CHECK(taped("cuCtxSynchronize").stream_at == CI_NO_WORD);
