@@ -1,6 +1,5 @@
-// The keys of a line, compared as numbers: a switch distinguishes them by their first eight bytes,
-// which takes a few instructions. Eight bytes can be read anywhere, since a line is followed by
-// LineParser::PADDING.
+// The keys of a line, distinguished by their first eight bytes as a number, which takes a few
+// instructions. Eight bytes can be read anywhere, since a line is followed by LineParser::PADDING.
 #pragma once
 
 #include <bit>
@@ -11,6 +10,15 @@
 namespace cudabpf::analyze {
 
 static_assert(std::endian::native == std::endian::little);
+
+enum class Key : std::uint8_t {
+#define NUMBER(key, member, type, read, shown) member,
+#define NAME(key, member, shown) member,
+#define FLAG(key, member, shown) member,
+#include "trace/read/line_fields.def"
+  args,
+  unknown,
+};
 
 constexpr std::uint64_t packed(std::string_view key) {
   std::uint64_t bytes = 0;
@@ -37,9 +45,27 @@ inline std::string_view key_at(const char* raw, const char* end) {
   return rest.substr(0, rest.find('"'));
 }
 
-// Whether a key is `known`, after their packed() were found equal.
-constexpr bool is_key(std::string_view key, std::string_view known) {
-  return key.size() == known.size() && (known.size() <= 8 || key.substr(8) == known.substr(8));
+inline Key key_named(std::string_view key) {
+  auto if_is = [&](std::string_view known, Key one) {
+    bool is = key.size() == known.size() && (known.size() <= 8 || key.substr(8) == known.substr(8));
+    return is ? one : Key::unknown;
+  };
+  switch (packed_at(key)) {
+#define NUMBER(name, member, type, read, shown) \
+  case packed(#name):                           \
+    return if_is(#name, Key::member);
+#define NAME(name, member, shown) \
+  case packed(#name):             \
+    return if_is(#name, Key::member);
+#define FLAG(name, member, shown) \
+  case packed(#name):             \
+    return if_is(#name, Key::member);
+#include "trace/read/line_fields.def"
+    case packed("args"):
+      return if_is("args", Key::args);
+    default:
+      return Key::unknown;
+  }
 }
 
 }  // namespace cudabpf::analyze

@@ -128,15 +128,14 @@ LineParser::LineParser() : json_(std::make_unique<Json>()) {
 }
 LineParser::~LineParser() = default;
 
-bool LineParser::scan(std::string_view text, Line& line) const {
+bool LineParser::scan(std::string_view text, Line& line, LinePatterns& patterns) const {
   auto known = [&](std::string_view key, std::string_view raw, Name& to) {
     if (raw.size() > longest_of(key)) return false;
     to = recent_.find(raw, names_);
     return static_cast<bool>(to);
   };
-  reset(line, text);
-  return LineScan(text, line, known).object() && finish(line) && line.kind != LineKind::header &&
-         line.kind != LineKind::end;
+  return LineScan(text, line, patterns, known).object() && finish(line) &&
+         line.kind != LineKind::header && line.kind != LineKind::end;
 }
 
 bool LineParser::read_any(std::string_view text, Line& line) {
@@ -150,8 +149,8 @@ bool LineParser::read_any(std::string_view text, Line& line) {
     if (result.error()) return false;
     // Not copied: reading what was just written in other sizes would cost a third of the time.
     ondemand::field& found = result.value_unsafe();
-    if (!field(key_at(found.key().raw(), text.data() + text.size()), &found.value(), line))
-      return false;
+    Key key = key_named(key_at(found.key().raw(), text.data() + text.size()));
+    if (!field(key, &found.value(), line)) return false;
   }
   // An error says that nothing follows the object.
   return document.current_location().error() != simdjson::SUCCESS && finish(line) &&
@@ -201,7 +200,7 @@ bool LineParser::name(void* of, std::size_t longest, Name& to) {
 
 // A field with a type that it should not have makes the line a bad one; null stands for nothing,
 // and unknown fields are passed over.
-bool LineParser::field(std::string_view key, void* of, Line& line) {
+bool LineParser::field(Key key, void* of, Line& line) {
   Value& value = *static_cast<Value*>(of);
   auto number = [&](auto read, Field present, auto& to) {
     if (!read(value, to)) return is_nothing(value);
@@ -209,32 +208,31 @@ bool LineParser::field(std::string_view key, void* of, Line& line) {
     return true;
   };
 
-  // The switch compares the first eight bytes of a key; each case compares the rest.
-  switch (packed_at(key)) {
-#define NUMBER(name, member, type, how, shown)                              \
-  case packed(#name): {                                                     \
-    auto read = [](Value& from, auto& to) { return read::how(from, to); };  \
-    return !is_key(key, #name) || number(read, Field::member, line.member); \
+  switch (key) {
+#define NUMBER(name, member, type, how, shown)                             \
+  case Key::member: {                                                      \
+    auto read = [](Value& from, auto& to) { return read::how(from, to); }; \
+    return number(read, Field::member, line.member);                       \
   }
 #define NAME(key_, member, shown) \
-  case packed(#key_):             \
-    return !is_key(key, #key_) || name(of, longest_of(#key_), line.member);
-#define FLAG(key_, member, shown)                                    \
-  case packed(#key_):                                                \
-    if (is_key(key, #key_)) line.member = token_of(value) == "true"; \
+  case Key::member:               \
+    return name(of, longest_of(#key_), line.member);
+#define FLAG(key_, member, shown)            \
+  case Key::member:                          \
+    line.member = token_of(value) == "true"; \
     return true;
 #include "trace/read/line_fields.def"
-    case packed("args"): {
+    case Key::args: {
       ondemand::object object;
-      if (!is_key(key, "args")) return true;
       if (value.get_object().get(object)) return is_nothing(value);
       if (object.raw_json().get(line.args)) return false;
       line.args = trimmed(line.args);
       return line.args.ends_with('}');  // simdjson takes {9 for an object
     }
-    default:
-      return true;
+    case Key::unknown:
+      break;
   }
+  return true;
 }
 
 LineKind LineParser::kind_of(const Line& line) const {

@@ -9,6 +9,8 @@
 #include "trace/end.hpp"
 #include "trace/header.hpp"
 #include "trace/read/line.hpp"
+#include "trace/read/line_keys.hpp"
+#include "trace/read/line_patterns.hpp"
 #include "trace/read/recent_names.hpp"
 
 namespace cudabpf::analyze {
@@ -26,11 +28,14 @@ class LineParser {
   LineParser& operator=(const LineParser&) = delete;
 
   // False: it is not a JSON object, or some fields do not have the types they should.
-  bool parse(std::string_view text, Line& line) { return scan(text, line) || read_any(text, line); }
-  // Takes a third of the time if the line is as cudabpf writes it, all its names have been read
-  // before, and it is neither header nor end; else returns false, and the line must be parsed. Both
-  // fill in the same. One thread may scan lines while another parses some.
-  bool scan(std::string_view text, Line& line) const;
+  bool parse(std::string_view text, Line& line) {
+    return scan(text, line, patterns_) || read_any(text, line);
+  }
+  // Takes a third of the time or less if the line is as cudabpf writes it, all its names have been
+  // read before, and it is neither header nor end; else returns false, and the line must be parsed.
+  // Both fill in the same. One thread may scan lines, with patterns of its own, while another
+  // parses some.
+  bool scan(std::string_view text, Line& line, LinePatterns& patterns) const;
   bool read_any(std::string_view text, Line& line);
 
   Names& names() { return names_; }
@@ -45,7 +50,7 @@ class LineParser {
 
   bool finish(Line& line) const;
   bool read_ends_of_file(Line& line);
-  bool field(std::string_view key, void* value, Line& line);
+  bool field(Key key, void* value, Line& line);
   bool name(void* value, std::size_t longest, Name& to);
   LineKind kind_of(const Line& line) const;
   static void drop_others_fields(Line& line);
@@ -53,6 +58,7 @@ class LineParser {
   Names names_;
   Words words_;
   RecentNames recent_;
+  LinePatterns patterns_;
   std::unique_ptr<Json> json_;
   std::optional<TraceHeader> header_;  // the one read last
   std::optional<TraceEnd> end_;

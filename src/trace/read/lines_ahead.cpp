@@ -63,7 +63,7 @@ void LinesAhead::run(TraceSource::Block block, std::size_t at, std::uint64_t num
       Item& item = batch.items[batch.count++];
       item.line.number = number;
       item.whole = newline;
-      item.scanned = parser_.scan({begin, size}, item.line);
+      item.scanned = parser_.scan({begin, size}, item.line, patterns_);
     }
     batch.block = std::move(block);
     if (!hand_over(std::move(batch))) return;

@@ -45,6 +45,7 @@ class LinesAhead {
 
   TraceSource& source_;
   const LineParser& parser_;
+  LinePatterns patterns_;  // of the thread
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Batch> ready_, spare_;
