@@ -50,10 +50,9 @@ static void copy_text(char* to, size_t size, const char* from) {
 static int describe_kernel(__u64 handle) {
   struct ci_kernel* kernel = window(0, sizeof(*kernel));
   const char* name = NULL;
-  kernel->owner = kernel->is_module = kernel->parameters = kernel->has = 0;
+  kernel->owner = kernel->parameters = kernel->has = 0;
   int result = CALL(cuFuncGetName, &name, handle), device = 0;
   bool is_kernel = result != 0;
-  kernel->is_module = !is_kernel;
   if (is_kernel) {
     result = CALL(cuKernelGetName, &name, handle);
     if (result == 0) result = CALL(cuKernelGetLibrary, &kernel->owner, handle);
@@ -84,14 +83,13 @@ static int describe_device(void) {
   int number = 0, value = 0;
   int result = CALL(cuCtxGetDevice, &number);
   if (result != 0) return result;
-  *device = (struct ci_device){.number = (__u32)number};
+  *device = (struct ci_device){0};
   result = CALL(cuDeviceGetName, device->name, sizeof(device->name), number);
   CALL(cuDeviceGetUuid_v2, device->uuid, number);
   size_t size = 0;
   if (CALL(cuDeviceTotalMem_v2, &size, number) == 0) device->memory = size;
   if (CALL(cuDeviceGetAttribute, &value, MAJOR, number) == 0) device->major = (__u32)value;
   if (CALL(cuDeviceGetAttribute, &value, MINOR, number) == 0) device->minor = (__u32)value;
-  if (CALL(cuDriverGetVersion, &value) == 0) device->driver = (__u32)value;
   for (int i = 0; i < CI_LIMITS - 1; i++)
     if (CALL(cuCtxGetLimit, &size, i) == 0) device->limits[i] = size;
   return result;

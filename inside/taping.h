@@ -74,50 +74,45 @@ HIDDEN __u64 ci_keep_node(enum ci_keep what, __u64 given, __u64 sp);
 
 /* The functions of the driver that are called here, and their results. */
 typedef int ci_result;
-#define CI_GRAPH_FUNCTIONS(of)                                                                     \
-  of(cuGraphChildGraphNodeGetGraph, (__u64 node, __u64 * graph))                                   \
-      of(cuGraphEventRecordNodeGetEvent, (__u64 node, void* event))                                \
-          of(cuGraphEventWaitNodeGetEvent, (__u64 node, void* event))                              \
-              of(cuGraphGetEdges, (__u64 graph, __u64 * from, __u64 * to, size_t * count))         \
-                  of(cuGraphGetEdges_v2,                                                           \
-                     (__u64 graph, __u64 * from, __u64 * to, void* data, size_t* count))           \
-                      of(cuGraphGetNodes, (__u64 graph, __u64 * nodes, size_t * count)) of(        \
-                          cuGraphKernelNodeGetAttribute, (__u64 node, int attribute, void* value)) \
-                          of(cuGraphKernelNodeGetParams_v2, (__u64 node, void* given))             \
-                              of(cuGraphMemcpyNodeGetParams, (__u64 node, void* given))            \
-                                  of(cuGraphMemsetNodeGetParams, (__u64 node, void* given))        \
-                                      of(cuGraphNodeGetType, (__u64 node, __u32 * type))
-#define CI_DRIVER_FUNCTIONS(of)                                                                   \
-  of(cuCtxGetDevice, (int* device)) of(cuCtxGetLimit, (size_t * value, int limit)) of(            \
-      cuCtxSynchronize, (void)) of(cuDeviceGetAttribute, (int* value, int attribute, int device)) \
-      of(cuDeviceGetName, (char* name, int size, int device))                                     \
-          of(cuDeviceGetUuid_v2, (__u8 * uuid, int device)) of(                                   \
-              cuDeviceTotalMem_v2, (size_t * size, int device)) of(cuDriverGetVersion,            \
-                                                                   (int* version))                \
-              of(cuFuncGetAttribute, (int* value, int attribute, __u64 function)) of(             \
-                  cuFuncGetModule, (__u64 * module, __u64 function))                              \
-                  of(cuFuncGetName, (const char** name, __u64 function)) of(                      \
-                      cuFuncGetParamInfo,                                                         \
-                      (__u64 function, size_t at, size_t * offset, size_t * size))                \
-                      of(cuKernelGetAttribute,                                                    \
-                         (int* value, int attribute, __u64 kernel, int device))                   \
-                          of(cuKernelGetLibrary, (__u64 * library, __u64 kernel))                 \
-                              of(cuKernelGetName, (const char** name, __u64 kernel)) of(          \
-                                  cuKernelGetParamInfo,                                           \
-                                  (__u64 kernel, size_t at, size_t * offset, size_t * size))      \
-                                  of(cuLibraryGetModule, (__u64 * module, __u64 library)) of(     \
-                                      cuLibraryGetGlobal, (__u64 * address, size_t * size,        \
-                                                           __u64 library, const char* name))      \
-                                      of(cuMemcpyDtoH_v2, (void* to, __u64 from, size_t size))    \
-                                          of(cuMemHostRegister_v2,                                \
-                                             (void* at, size_t size, unsigned flags))             \
-                                              of(cuMemHostUnregister, (void* at)) of(             \
-                                                  cuModuleGetGlobal_v2,                           \
-                                                  (__u64 * address, size_t * size, __u64 module,  \
-                                                   const char* name))                             \
-                                                  of(cuPointerGetAttribute,                       \
-                                                     (void* value, int attribute, __u64 pointer)) \
-                                                      of(cuStreamQuery, (__u64 stream))
+/* It would nest each in the one before. */
+/* clang-format off */
+#define CI_GRAPH_FUNCTIONS(of) \
+  of(cuGraphChildGraphNodeGetGraph, (__u64 node, __u64* graph)) \
+  of(cuGraphEventRecordNodeGetEvent, (__u64 node, void* event)) \
+  of(cuGraphEventWaitNodeGetEvent, (__u64 node, void* event)) \
+  of(cuGraphGetEdges, (__u64 graph, __u64* from, __u64* to, size_t* count)) \
+  of(cuGraphGetEdges_v2, (__u64 graph, __u64* from, __u64* to, void* data, size_t* count)) \
+  of(cuGraphGetNodes, (__u64 graph, __u64* nodes, size_t* count)) \
+  of(cuGraphKernelNodeGetAttribute, (__u64 node, int attribute, void* value)) \
+  of(cuGraphKernelNodeGetParams_v2, (__u64 node, void* given)) \
+  of(cuGraphMemcpyNodeGetParams, (__u64 node, void* given)) \
+  of(cuGraphMemsetNodeGetParams, (__u64 node, void* given)) \
+  of(cuGraphNodeGetType, (__u64 node, __u32* type))
+#define CI_DRIVER_FUNCTIONS(of) \
+  of(cuCtxGetDevice, (int* device)) \
+  of(cuCtxGetLimit, (size_t* value, int limit)) \
+  of(cuCtxSynchronize, (void)) \
+  of(cuDeviceGetAttribute, (int* value, int attribute, int device)) \
+  of(cuDeviceGetName, (char* name, int size, int device)) \
+  of(cuDeviceGetUuid_v2, (__u8* uuid, int device)) \
+  of(cuDeviceTotalMem_v2, (size_t* size, int device)) \
+  of(cuFuncGetAttribute, (int* value, int attribute, __u64 function)) \
+  of(cuFuncGetModule, (__u64* module, __u64 function)) \
+  of(cuFuncGetName, (const char** name, __u64 function)) \
+  of(cuFuncGetParamInfo, (__u64 function, size_t at, size_t* offset, size_t* size)) \
+  of(cuKernelGetAttribute, (int* value, int attribute, __u64 kernel, int device)) \
+  of(cuKernelGetLibrary, (__u64* library, __u64 kernel)) \
+  of(cuKernelGetName, (const char** name, __u64 kernel)) \
+  of(cuKernelGetParamInfo, (__u64 kernel, size_t at, size_t* offset, size_t* size)) \
+  of(cuLibraryGetModule, (__u64* module, __u64 library)) \
+  of(cuLibraryGetGlobal, (__u64* address, size_t* size, __u64 library, const char* name)) \
+  of(cuMemcpyDtoH_v2, (void* to, __u64 from, size_t size)) \
+  of(cuMemHostRegister_v2, (void* at, size_t size, unsigned flags)) \
+  of(cuMemHostUnregister, (void* at)) \
+  of(cuModuleGetGlobal_v2, (__u64* address, size_t* size, __u64 module, const char* name)) \
+  of(cuPointerGetAttribute, (void* value, int attribute, __u64 pointer)) \
+  of(cuStreamQuery, (__u64 stream))
+/* clang-format on */
 
 struct ci_driver_functions {
 #define DECLARE(name, parameters) ci_result(*name) parameters;

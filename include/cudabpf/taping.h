@@ -191,12 +191,10 @@ struct ci_reply {
 #define CI_KERNEL_ATTRIBUTES 16
 #define CI_MAX_PARAMETERS 1024
 struct ci_kernel {
-  __u64 owner;     /* the library or module that has it */
-  __u32 is_module; /* the owner is a module */
+  __u64 owner; /* the library or module that has it */
   __u32 parameters;
+  __u32 has;                              /* attributes that the driver knows: a bit each */
   __s32 attributes[CI_KERNEL_ATTRIBUTES]; /* by CUfunction_attribute */
-  __u32 has;                              /* those that the driver knows: a bit each */
-  __u32 reserved;
   struct {
     __u32 offset, size;
   } parameter[CI_MAX_PARAMETERS];
@@ -210,8 +208,6 @@ struct ci_device {
   __u32 major, minor;
   __u64 memory;
   __u64 limits[CI_LIMITS]; /* by CUlimit: stack, printf, heap, and one that is not asked for */
-  __u32 driver;            /* cuDriverGetVersion */
-  __u32 number;            /* the device's */
 };
 
 #define CI_PADDED(size) (((size) + 7) & ~7ull)

@@ -129,10 +129,11 @@ std::string dim_text(const bundle::Dim& dim) {
 std::string origin_of(const Manifest& manifest) {
   constexpr std::size_t TO_SECONDS = 19;
   const bundle::Device& device = manifest.devices.front();
-  return fmt::format("Iteration {} of `{}` (pid {}{}) on {}, {}, driver {}, captured {}",
+  return fmt::format("Iteration {} of `{}` (pid {}{}) on {}, {}{}, captured {}",
                      manifest.iteration.number, command_of(manifest), manifest.iteration.pid,
                      manifest.rank ? ", rank " + *manifest.rank : "", manifest.host, device.name,
-                     device.driver, iso_time(manifest.unix_ns).substr(0, TO_SECONDS) + "Z");
+                     device.driver.empty() ? "" : ", driver " + device.driver,
+                     iso_time(manifest.unix_ns).substr(0, TO_SECONDS) + "Z");
 }
 
 Json list_json(const Manifest& manifest, const Tape& tape, const Here& here) {
