@@ -128,7 +128,7 @@ std::optional<NextIteration> LaunchHistory::next_of(const analyze::ThreadsAtWork
   // Where nothing separates them, one begins at any of its launches.
   if (found.found == analyze::Iterations::Found::within_a_wait) return next;
   // One ends with a wait, but not every wait ends one; and one may be somewhat longer or shorter.
-  const std::uint64_t nearly_all = next.launches - next.launches / 10;
+  const std::uint64_t nearly_all = next.least_launches();
   const Thread& thread = history_.at(busiest.tid);
   std::uint64_t since = 0;  // launches of the iteration that has begun
   for (const Launched& launch : thread.launches) {

@@ -28,6 +28,9 @@ struct NextIteration {
   // program has done. One that tries out codes for the same first, as autotuning does, has
   // iterations then, too, but soon goes on to other code.
   bool is_settled = false;
+
+  // At a wait it may end before all of its launches: some iterations are somewhat shorter.
+  std::uint64_t least_launches() const { return launches - launches / 10; }
 };
 
 class LaunchHistory {

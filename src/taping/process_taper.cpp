@@ -249,7 +249,7 @@ Result<ProcessTaper::Next> ProcessTaper::begin_capture(StoppedThread& thread) {
   process_->keep(abi::CI_KEEPS_ALL);
   stage_ = Stage::capturing;
   steps_ = 0;
-  std::uint64_t least = next_.at_wait ? next_.launches - next_.launches / 10 : next_.launches;
+  std::uint64_t least = next_.at_wait ? next_.least_launches() : next_.launches;
   return Next{least, next_.tid ? thread.inner_tid() : 0, next_.at_wait};
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "util/limited.hpp"
+
 namespace cudabpf {
 
 namespace {
@@ -89,11 +91,9 @@ void TopModel::Of::note_held() {
 void TopModel::Of::note_launch(const Call& call, const Calls& calls) {
   process.has_kernels = true;
   std::string_view name = kernel_name_of(call);
+  if (!has_room_for(kernels, name, MAX_KERNELS)) name = TOP_OTHERS;
   auto at = kernels.find(name);
-  if (at == kernels.end()) {
-    if (kernels.size() >= MAX_KERNELS) name = TOP_OTHERS;
-    at = kernels.try_emplace(std::string(name)).first;
-  }
+  if (at == kernels.end()) at = kernels.try_emplace(std::string(name)).first;
   add_to(at->second, calls);
 }
 
@@ -123,8 +123,7 @@ void TopModel::begin(const Session& session) {
 }
 
 TopModel::Of& TopModel::of(std::uint32_t pid) {
-  auto at = processes_.find(pid);
-  if (at == processes_.end() && processes_.size() >= MAX_PROCESSES) pid = 0;
+  if (!has_room_for(processes_, pid, MAX_PROCESSES)) pid = 0;
   auto& of = processes_[pid];
   if (!of) {
     of = std::make_unique<Of>();

@@ -3,6 +3,7 @@
 #include "trace/header.hpp"
 #include "trace/write/event_lines.hpp"
 #include "trace/write/gpu_lines.hpp"
+#include "util/limited.hpp"
 #include "util/system/clock.hpp"
 
 namespace cudabpf {
@@ -88,7 +89,7 @@ void JsonlSink::remember(const Process& process) {
     more_running_ &= !running_.empty();
     return;
   }
-  if (running_.size() >= MOST && !running_.contains(process.pid)) {
+  if (!has_room_for(running_, process.pid, MOST)) {
     more_running_ = true;
     return;
   }
