@@ -114,6 +114,7 @@ struct ci_thread {
   __u64 stack_from, stack_to; /* this part of the stack is known to be mapped */
   bool busy;                  /* a record is being made: a call by a signal's handler is lost now */
   bool calls_itself;          /* what the library calls is not the program's: taping.h */
+  bool counted;               /* its outermost call is one of those that a tape's `inside` counts */
   __u32 depth;                /* calls that it is in, one within the other, where they are taped */
   __u64 kept;                 /* where what its outermost call was given is kept; 0: nowhere */
 };

@@ -300,6 +300,7 @@ __u64 ci_tape_enter(const struct ci_frame* frame) {
   struct ci_thread* thread = &ci_thread;
   if (frame->entry->plan.entry_only || thread->depth++) return 0;
   struct ci_tape* tape = ci_tape();
+  if (__atomic_load_n(&tape->keeps, __ATOMIC_ACQUIRE) == CI_KEEPS_NOTHING) return 0;
   const struct ci_taped* taped = &frame->entry->taped;
   bool launches = taped->keep == CI_KEEP_LAUNCH || taped->keep == CI_KEEP_GRAPH;
   wait_while_held();
@@ -316,6 +317,7 @@ __u64 ci_tape_enter(const struct ci_frame* frame) {
     wait_while_held();
     __atomic_fetch_add(&tape->inside, 1, __ATOMIC_SEQ_CST);
   }
+  thread->counted = true;
   __u32 keeps = __atomic_load_n(&tape->keeps, __ATOMIC_ACQUIRE);
   if (keeps == CI_KEEPS_NOTHING || taped->keep == CI_KEEP_NOTHING) return 0;
   thread->calls_itself = true;
@@ -326,7 +328,8 @@ __u64 ci_tape_enter(const struct ci_frame* frame) {
 
 void ci_tape_leave(const struct ci_frame* frame) {
   struct ci_thread* thread = &ci_thread;
-  if (!thread->depth || --thread->depth) return;
+  if (!thread->depth || --thread->depth || !thread->counted) return;
+  thread->counted = false;
   const struct ci_taped* taped = &frame->entry->taped;
   if (thread->kept && ci_payload(thread->kept)->state == CI_PENDING && !frame->result) {
     if (taped->stream_at == CI_NO_WORD)

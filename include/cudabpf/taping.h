@@ -61,7 +61,7 @@ struct ci_taped {
 #define CI_PAYLOADS_AT (CI_WINDOW_AT + CI_WINDOW_SIZE)
 
 enum ci_keeps {
-  CI_KEEPS_NOTHING, /* and stops nowhere */
+  CI_KEEPS_NOTHING, /* nor ever will; nothing stops or is held any more, and calls cost no more */
   CI_KEEPS_CODE,
   CI_KEEPS_ALL,
 };
