@@ -49,8 +49,8 @@ inline std::size_t same_bytes(const char* a, const char* b, std::size_t size) {
   return size;
 }
 
-// By the lines' marks: what stands behind an id and before the end. That says which function was
-// called and, in launches, of which kernel.
+// Patterns by the marks of their lines: what stands behind the id, and before the end. In a call
+// that is the function and, if it launches one, the kernel's handle.
 class LinePatterns {
  public:
   static constexpr std::size_t MIN_SIZE = 96;  // shorter lines have no mark
@@ -77,7 +77,7 @@ class LinePatterns {
     const LinePattern* pattern = patterns_[mark >> (64 - BITS)].get();
     return pattern && pattern->count && pattern->mark == mark ? pattern : nullptr;
   }
-  // Where to keep a line as a pattern; null: nowhere, since none with its mark came lately.
+  // Where to keep a line with this mark as a pattern; null: nowhere, since no other came lately.
   LinePattern* room_for(std::uint64_t mark) {
     auto& seen = marks_[mark >> (64 - MARK_BITS)];
     if (seen != mark) {

@@ -120,7 +120,7 @@ class LineScan {
     pattern.args = count;
     for (std::size_t i = 0; i < count; i++) {
       const LinePattern::Part& part = pattern.parts[i];
-      // Of a key that comes twice, the last value holds, whichever of them differ.
+      // Where a key comes twice, its last value holds, whichever of them differs.
       for (std::size_t j = 0; j < i && part.key != Key::unknown; j++)
         if (part.key == pattern.parts[j].key) return;
       if (part.key == Key::args) pattern.args = i;
