@@ -57,7 +57,7 @@ KNOWN = {
 
 def sources(root):
     return [path for base in BASES for path in sorted((root / base).rglob("*"))
-            if path.suffix in SOURCES and path.is_file()]
+            if path.suffix in SOURCES and "node_modules" not in path.parts and path.is_file()]
 
 
 def functions_of_c(text):

@@ -23,7 +23,7 @@ add_check(check_map check 300 ${CMAKE_SOURCE_DIR}/scripts/check-map)
 add_check(check_map_itself check 300 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/check-map-test.sh)
 add_check(check_tidy_itself check 300 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/check-tidy-test.sh)
 # Both that need it find out themselves why it is not available, and run it where there is no ctest.
-add_check(web_modules check 600 ${CMAKE_SOURCE_DIR}/scripts/web-modules)
+add_check(web_modules check 600 ${CMAKE_SOURCE_DIR}/scripts/node-modules web)
 set_tests_properties(web_modules PROPERTIES FIXTURES_SETUP web_modules)
 add_check(check_web check 600 ${CMAKE_SOURCE_DIR}/scripts/check-web)
 set_tests_properties(check_web PROPERTIES FIXTURES_REQUIRED web_modules)

@@ -129,7 +129,7 @@ def browser():
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if not chromium:
         skip("there is no chromium (on Ubuntu it is a snap, which is not used)")
-    modules = subprocess.run([ROOT / "scripts/web-modules", "--check"], stdout=subprocess.PIPE, text=True, check=False)
+    modules = subprocess.run([ROOT / "scripts/node-modules", "--check", "web"], stdout=subprocess.PIPE, text=True, check=False)
     if modules.returncode == 77:
         skip(modules.stdout.strip().removeprefix("SKIPPED: "))
     modules.check_returncode()

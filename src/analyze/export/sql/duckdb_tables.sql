@@ -1,0 +1,53 @@
+-- Traces of cudabpf as tables, for DuckDB. `events` has a row for each call, each operation of a GPU
+-- and each request to the driver; `records` has all other lines, as they are. A column is a field of
+-- the format (`cudabpf schema`), and NULL where a line does not have it. Times are nanoseconds from
+-- the beginning of their trace, durations microseconds.
+CREATE TABLE events (
+  trace VARCHAR,
+@DECLARED_COLUMNS@
+  args JSON
+);
+CREATE TABLE records (trace VARCHAR, record JSON);
+
+CREATE VIEW calls AS
+SELECT * FROM events WHERE id IS NOT NULL;
+
+-- What GPUs did, as CUPTI timed it (`--gpu`).
+CREATE VIEW gpu AS
+SELECT * FROM events WHERE type = 'gpu' AND direction IS DISTINCT FROM 'HtoH';
+
+-- Requests to the driver (`--kernel`).
+CREATE VIEW driver AS
+SELECT * FROM events WHERE type = 'kernel' AND id IS NULL AND op != 'interrupt';
+
+-- Blocks that calls allocated, and those that they freed. Memory also ends with its context and its
+-- process, without a call.
+CREATE VIEW memory AS
+SELECT trace, ts, pid, tid, op, kind, ptr, size, device, id, name FROM calls
+WHERE type = 'memory' AND op IN ('alloc', 'free') AND error IS NULL AND ret IS NOT NULL;
+
+-- Whether all is there, for each file: `complete` is true if no record was lost and every call of
+-- the file has been loaded.
+CREATE VIEW books AS
+WITH
+  loaded AS (SELECT trace, count(*) AS calls FROM calls GROUP BY trace),
+  ends AS (SELECT trace, record FROM records WHERE (record->>'type') = 'end')
+SELECT
+  header.trace,
+  (header.record->>'host') AS host,
+  make_timestamp_ns((header.record->>'$.clocks.realtime_ns')::BIGINT) AS started,
+  coalesce(loaded.calls, 0) AS loaded_calls,
+  (ends.record->>'calls')::UBIGINT AS calls,
+  (ends.record->>'driver_calls')::UBIGINT AS driver_calls,
+  (ends.record->>'$.accounts.entered')::UBIGINT AS entered,
+  (ends.record->>'$.accounts.emitted')::UBIGINT AS emitted,
+  (ends.record->>'$.accounts.dropped')::UBIGINT AS dropped,
+  (ends.record->>'$.accounts.received')::UBIGINT AS received,
+  (ends.record->'losses') AS losses,
+  (ends.record->>'reason') AS reason,
+  coalesce(coalesce(ends.record->>'losses', '{}') = '{}'
+           AND (ends.record->>'calls')::UBIGINT = coalesce(loaded.calls, 0), false) AS complete
+FROM records AS header
+LEFT JOIN ends ON ends.trace = header.trace
+LEFT JOIN loaded ON loaded.trace = header.trace
+WHERE (header.record->>'type') = 'trace';

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Loads traces into a column store with the SQL of `cudabpf schema`, and compares sums with cudabpf's own answers.
+
+    store_test.py duckdb|clickhouse     CUDABPF_BUILD names the build folder
+
+Exit status 77: skipped, with the reason printed.
+"""
+import collections
+import decimal
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+CUDABPF = pathlib.Path(os.environ.get("CUDABPF_BUILD", "build")).resolve() / "cudabpf"
+RECORDED = sorted((ROOT / "traces").glob("h200-*.jsonl.zst"))
+HANDMADE = ROOT / "test/export/trace.jsonl"
+ODD_NAME = "it's a \\trace.jsonl"
+QUERIES = {
+    "books": "SELECT * FROM books",
+    "calls": "SELECT trace, name, count(*) AS count, sum(CASE WHEN error != '' THEN 1 ELSE 0 END) AS errors, sum(duration_us) AS time "
+             "FROM calls GROUP BY trace, name",
+    "kernels": "SELECT trace, kernel, count(*) AS count, sum(duration_us) AS time FROM gpu WHERE op = 'kernel' GROUP BY trace, kernel",
+    "driver": "SELECT trace, count(*) AS count FROM driver GROUP BY trace",
+    "allocated": "SELECT trace, kind, count(*) AS count, sum(size) AS bytes FROM memory WHERE op = 'alloc' GROUP BY trace, kind",
+    "grids": "SELECT trace, sum(grid[1]) AS blocks FROM calls WHERE op = 'launch' AND kernel != '' GROUP BY trace",
+}
+
+
+def skip(why):
+    print(f"SKIPPED: {why}")
+    sys.exit(77)
+
+
+def modules_of(engine):
+    """chDB is 550 MB: it is not fetched, only used."""
+    if engine == "clickhouse":
+        if not (HERE / engine / "node_modules/chdb").is_dir():
+            skip(f"there is no chDB; npm install --prefix test/store/{engine} fetches it, 550 MB")
+        return
+    done = subprocess.run([ROOT / "scripts/node-modules", f"test/store/{engine}"], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode == 77:
+        skip(done.stdout.strip().removeprefix("SKIPPED: "))
+    done.check_returncode()
+
+
+class Store(unittest.TestCase):
+    engine = ""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp())
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        shutil.copy(HANDMADE, cls.folder / ODD_NAME)
+        cls.traces = [str(path) for path in [*RECORDED, cls.folder / ODD_NAME]]
+        sql = subprocess.run([CUDABPF, "schema", cls.engine, *cls.traces], stdout=subprocess.PIPE, text=True, check=True).stdout
+        (cls.folder / "load.sql").write_text(sql, encoding="utf-8")
+        done = subprocess.run(["node", HERE / cls.engine / "run.mjs", cls.folder / "load.sql"], input=json.dumps(list(QUERIES.values())),
+                              stdout=subprocess.PIPE, text=True, check=True)
+        cls.rows = dict(zip(QUERIES, json.loads(done.stdout, parse_float=decimal.Decimal)))
+
+    def answer(self, subcommand, trace, *flags):
+        done = subprocess.run([CUDABPF, subcommand, "--json", *flags, trace], stdout=subprocess.PIPE, text=True, check=True)
+        return json.loads(done.stdout, parse_float=decimal.Decimal)
+
+    def of(self, query, trace, key, *figures):
+        """-> by the key's value, the figures of the trace's rows, as numbers"""
+        return {row[key] or "": tuple(decimal.Decimal(str(row[figure] or 0)) for figure in figures)
+                for row in self.rows[query] if row["trace"] == trace}
+
+    def test_books(self):
+        """A row a file, with what its end says; complete if nothing was lost, and all of it has been loaded."""
+        books = {row["trace"]: row for row in self.rows["books"]}
+        self.assertEqual(set(books), set(self.traces))
+        for trace, row in books.items():
+            facts = self.answer("summary", trace)["trace"]
+            self.assertEqual(int(row["loaded_calls"]), facts["calls"], trace)
+            self.assertEqual(bool(row["complete"]), facts["complete"] and not facts["losses"], (trace, row))
+            if trace in self.traces[:-1]:
+                self.assertEqual(int(row["entered"]), int(row["emitted"]) + int(row["dropped"]), trace)
+                self.assertEqual(row["received"], row["emitted"], trace)
+                self.assertEqual(int(row["driver_calls"]), facts["operations"], trace)
+                self.assertEqual(row["started"].replace(" ", "T").rstrip("0"), facts["started"].rstrip("0Z"), trace)
+
+    def test_calls(self):
+        for trace in self.traces:
+            calls = self.answer("calls", trace, "--top", "100000")["calls"]
+            self.assertEqual(self.of("calls", trace, "name", "count", "errors", "time"),
+                             {call["name"]: (call["count"], call["errors"], call.get("total_us", 0)) for call in calls}, trace)
+
+    def test_kernels(self):
+        for trace in self.traces:
+            expected = collections.defaultdict(lambda: (0, 0))
+            for kernel in self.answer("kernels", trace, "--top", "100000")["kernels"]:
+                if "gpu" in kernel:
+                    count, time = expected[kernel["kernel"]]
+                    expected[kernel["kernel"]] = count + kernel["gpu"]["count"], time + kernel["gpu"]["total_us"]
+            self.assertEqual(self.of("kernels", trace, "kernel", "count", "time"), dict(expected), trace)
+
+    def test_driver(self):
+        counts = {row["trace"]: int(row["count"]) for row in self.rows["driver"]}
+        for trace in self.traces:
+            self.assertEqual(counts.get(trace, 0), self.answer("summary", trace)["trace"]["operations"], trace)
+
+    def test_memory(self):
+        for trace in self.traces:
+            kinds = self.answer("memory", trace)["memory"]["all"]["kinds"]
+            self.assertEqual(self.of("allocated", trace, "kind", "count", "bytes"),
+                             {kind: (one["allocations"], one["allocated"]) for kind, one in kinds.items() if one["allocations"]}, trace)
+
+    def test_lists(self):
+        """An array has its numbers."""
+        for trace in map(str, RECORDED):
+            lines = subprocess.run(["zstd", "-dcq", trace], stdout=subprocess.PIPE, check=True).stdout.splitlines()
+            launches = [line for line in map(json.loads, lines) if "id" in line and line.get("op") == "launch" and line.get("kernel")]
+            row, = (row for row in self.rows["grids"] if row["trace"] == trace)
+            self.assertEqual(int(row["blocks"]), sum(line["grid"][0] for line in launches))
+
+
+if __name__ == "__main__":
+    Store.engine = sys.argv.pop(1)
+    if not shutil.which("node"):
+        skip("there is no node")
+    modules_of(Store.engine)
+    unittest.main()
