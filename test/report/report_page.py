@@ -1,5 +1,6 @@
 """Opens reports in a browser, as people do: without a network, at two widths, in light and dark.
-usage: report_page.py CUDABPF [timeline_test.mjs …]   exit status 77: there is no browser, or nothing to drive it with"""
+usage: report_page.py CUDABPF [timeline_test.mjs …]   exit status 77: there is no browser, or nothing to drive it with
+       report_page.py CUDABPF --record   only records what is simulated: apart, since a machine-wide trace of a test would see it"""
 import json
 import os
 import pathlib
@@ -107,12 +108,15 @@ def write_steps(path, step_us):
         file.write(json.dumps({"type": "end", "ts": 200_000_000, "duration_ns": 200_000_000}) + "\n")
 
 
-def record_simulated(build, folder):
-    """What two threads ask of a simulated GPU, with when that worked and how busy and hot it was. False: it was not built."""
+def record_simulated(build):
+    """What two threads ask of a simulated GPU, with when that worked and how busy and hot it was. -> the folder that has it"""
+    folder = build / "test/report_simulated"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
     driver, cupti, nvml, program = (build / "test" / of for of in (
         "fake_libcuda/libcuda.so.1", "fake_cupti/libcupti.so.13", "fake_nvml/libnvidia-ml.so.1", "workloads/fake_inference"))
     if not all(path.exists() for path in (driver, cupti, nvml, program)):
-        return False
+        return folder
     env = dict(os.environ, LD_LIBRARY_PATH=str(nvml.parent), CUDABPF_CUPTI=str(cupti), FAKE_NVML_GPUS="2",
                FAKE_NVML_RECORD=str(folder / "nvml.tsv"), FAKE_CUPTI_RECORD=str(folder / "cupti.jsonl"))
     subprocess.run([build / "cudabpf", "run", "--inside", "-q", "-o", folder / "simulated.jsonl", "--library", driver, "--gpu", "--sample=20",
@@ -121,7 +125,7 @@ def record_simulated(build, folder):
     with open(folder / "simulated.jsonl", encoding="utf-8") as file:
         gpu = [line for line in map(json.loads, file) if line["type"] == "gpu"]
     (folder / "simulated-gpu.json").write_text(json.dumps(gpu), encoding="utf-8")
-    return True
+    return folder
 
 
 def browser():
@@ -150,7 +154,9 @@ def make_reports(cudabpf, folder):
     def ask(*arguments):
         return subprocess.run([cudabpf, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
     traces = {**TRACES, "hostile": folder / "hostile.jsonl", "kept": folder / "kept.jsonl", "machine": folder / "machine.jsonl"}
-    if record_simulated(cudabpf.parent, folder):
+    recorded = cudabpf.parent / "test/report_simulated"
+    shutil.copytree(recorded if recorded.exists() else record_simulated(cudabpf.parent), folder, dirs_exist_ok=True)
+    if (folder / "simulated.jsonl").exists():  # else it was not built
         traces["simulated"] = folder / "simulated.jsonl"
     for title, trace in traces.items():
         ask("report", trace, "-o", folder / f"{title}.html")
@@ -181,6 +187,9 @@ def run_tests(chromium, folder, tests):
 
 def main():
     cudabpf = pathlib.Path(sys.argv[1]).resolve()
+    if sys.argv[2:] == ["--record"]:
+        record_simulated(cudabpf.parent)
+        return
     chromium = browser()
     with tempfile.TemporaryDirectory() as name:
         make_reports(cudabpf, pathlib.Path(name))
