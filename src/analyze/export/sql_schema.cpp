@@ -128,8 +128,7 @@ std::string sql_schema(SqlEngine engine, const std::vector<std::string>& files) 
   std::string declared, in_quotes;
   for (const Column& column : columns()) {
     // Some of the names are DuckDB's own words.
-    std::string name(column.name);
-    if (duckdb) name = '"' + name + '"';
+    std::string name = duckdb ? fmt::format("\"{}\"", column.name) : std::string(column.name);
     declared += fmt::format("  {} {},\n", name, type_of(column.holds, engine));
     in_quotes += fmt::format("  {}: '{}',\n", name, type_of(column.holds, engine));
   }
