@@ -1,5 +1,6 @@
 """Programs that are already running, and the whole machine."""
 import os
+import pathlib
 import signal
 import subprocess
 
@@ -32,6 +33,8 @@ class Live(harness.LiveTest):
         program = self.start_calls(f"{BEGIN}; read; {script}", fake)
         before = self.counts_now(program.pid)
         tracer = self.attach(*(arguments or ["--pid", program.pid]))
+        # What it is stands in /proc while it runs, and is read after the header.
+        wait_for(lambda: '"op":"start"' in pathlib.Path(self.path).read_text(encoding="utf-8"), "the target's line")
         program.send_line()
         self.assertEqual(program.wait(), 0, program.stderr())
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
