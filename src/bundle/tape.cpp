@@ -62,23 +62,9 @@ void describe(auto& fields, Is<Operation> auto& operation) {
   fields("refused", operation.refused);
 }
 
-namespace {
-
-constexpr std::uint64_t ATTRIBUTE_SIZE = 72, MAX_ATTRIBUTES = 64;  // CUlaunchAttribute
-
-// Bytes of all rows; nothing: more than there can be.
-std::optional<std::uint64_t> size_of(const Rows& rows) {
-  std::uint64_t plane = 0, size = 0;
-  if (__builtin_mul_overflow(rows.width, rows.height, &plane) ||
-      __builtin_mul_overflow(plane, rows.depth, &size) || size > MAX_ADDRESS)
-    return std::nullopt;
-  return size;
-}
-
-// From the first byte to the last of all rows.
 std::optional<std::uint64_t> extent_of(const Rows& rows, const Place& place) {
   std::uint64_t planes = 0, lines = 0, all = 0;
-  if (!rows.width || !rows.height || !rows.depth) return 0;
+  if (rows.is_empty()) return 0;
   if (__builtin_mul_overflow(rows.depth - 1, place.slice, &planes) ||
       __builtin_mul_overflow(rows.height - 1, place.pitch, &lines) ||
       __builtin_add_overflow(planes, lines, &all) || __builtin_add_overflow(all, rows.width, &all))
@@ -90,6 +76,19 @@ bool is_place(const Rows& rows, const Place& place) {
   if (!place.address) return true;
   auto size = extent_of(rows, place);
   return size && *size > 0 && is_range(place.address->value, *size);
+}
+
+namespace {
+
+constexpr std::uint64_t ATTRIBUTE_SIZE = 72, MAX_ATTRIBUTES = 64;  // CUlaunchAttribute
+
+// Bytes of all rows; nothing: more than there can be.
+std::optional<std::uint64_t> size_of(const Rows& rows) {
+  std::uint64_t plane = 0, size = 0;
+  if (__builtin_mul_overflow(rows.width, rows.height, &plane) ||
+      __builtin_mul_overflow(plane, rows.depth, &size) || size > MAX_ADDRESS)
+    return std::nullopt;
+  return size;
 }
 
 std::string fault_of(const Launch& launch, const Manifest& manifest) {

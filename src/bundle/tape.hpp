@@ -45,6 +45,7 @@ struct Launch {
 struct Rows {  // of a copy or a fill; a plain one has one row
   std::uint64_t width = 0, height = 1, depth = 1;
   std::uint64_t bytes() const { return width * height * depth; }
+  bool is_empty() const { return !width || !height || !depth; }
   bool operator==(const Rows&) const = default;
 };
 
@@ -53,6 +54,11 @@ struct Place {
   std::uint64_t pitch = 0, slice = 0;
   bool operator==(const Place&) const = default;
 };
+
+// From the first byte to the last of all rows; nothing: more than there can be.
+std::optional<std::uint64_t> extent_of(const Rows& rows, const Place& place);
+// Whether rows lie where memory can. Places on the host always do.
+bool is_place(const Rows& rows, const Place& place);
 
 struct Copy {
   Rows rows;

@@ -23,34 +23,18 @@ bundle::Place place_of(const abi::ci_rows_side& side, const bundle::Rows& rows) 
 
 }  // namespace
 
-bool is_empty(const bundle::Rows& rows) { return !rows.width || !rows.height || !rows.depth; }
-
-std::uint64_t extent_of(const bundle::Rows& rows, const bundle::Place& place) {
-  std::uint64_t planes = 0, lines = 0, all = 0;
-  bool is_too_much = __builtin_mul_overflow(rows.depth - 1, place.slice, &planes) ||
-                     __builtin_mul_overflow(rows.height - 1, place.pitch, &lines) ||
-                     __builtin_add_overflow(planes, lines, &all) ||
-                     __builtin_add_overflow(all, rows.width, &all);
-  return is_too_much ? 0 : all;
-}
-
-bool is_memory(const bundle::Rows& rows, const bundle::Place& place) {
-  std::uint64_t size = extent_of(rows, place);
-  return size && bundle::is_range(place.address->value, size);
-}
-
 Result<CopiedRows> copied_rows(std::string_view given) {
   abi::ci_rows wanted{};
   std::memcpy(&wanted, given.data(), std::min(sizeof(wanted), given.size()));
   CopiedRows copied;
   copied.rows = {wanted.width, wanted.height, wanted.depth};
-  if (is_empty(copied.rows)) return copied;
+  if (copied.rows.is_empty()) return copied;
   for (auto [side, place] :
        {std::pair(&wanted.from, &copied.from), std::pair(&wanted.to, &copied.to)}) {
     if (side->type != abi::CI_ON_HOST && side->type != abi::CI_ON_DEVICE)
       return Error{"is of an array", {}};
     *place = place_of(*side, copied.rows);
-    if (!is_memory(copied.rows, *place)) return Error{"has no range of addresses", {}};
+    if (!bundle::is_place(copied.rows, *place)) return Error{"has no range of addresses", {}};
   }
   copied.from_host = wanted.from.type == abi::CI_ON_HOST;
   copied.to_host = wanted.to.type == abi::CI_ON_HOST;

@@ -39,7 +39,7 @@ Result<> TapeWriter::add_copy_of_rows(const KeptCall& call, const Payload& paylo
   }
   bundle::Copy copy;
   copy.rows = copied->rows;
-  if (is_empty(copy.rows)) return ok();
+  if (copy.rows.is_empty()) return ok();
   if (!copied->from_host) copy.from = copied->from;
   bool is_known = !copied->to_host || (copied->from_host && is_pinned(copy.rows, copied->to));
   if (is_known) copy.to = copied->to;
@@ -64,7 +64,7 @@ Result<> TapeWriter::write_copy(const KeptCall& call, bundle::Copy copy,
 std::string TapeWriter::add_copy_node(const KeptNode& node, bundle::Operation& operation) const {
   auto copied = copied_rows(node.given);
   if (!copied) return "a copy in it " + copied.error().message;
-  if (is_empty(copied->rows)) return {};
+  if (copied->rows.is_empty()) return {};
   bundle::Copy copy;
   copy.rows = copied->rows;
   if (!copied->from_host || is_pinned(copy.rows, copied->from)) copy.from = copied->from;
@@ -76,7 +76,7 @@ std::string TapeWriter::add_copy_node(const KeptNode& node, bundle::Operation& o
 }
 
 bool TapeWriter::is_pinned(const bundle::Rows& rows, const bundle::Place& place) const {
-  std::uint64_t address = place.address->value, size = extent_of(rows, place);
+  std::uint64_t address = place.address->value, size = *bundle::extent_of(rows, place);
   for (const bundle::Block& block : manifest_.blocks)
     if (block.kind == bundle::BlockKind::pinned && address >= block.address.value &&
         size <= block.size && address - block.address.value <= block.size - size)

@@ -1,7 +1,6 @@
 // Launches of graphs, on the tape.
 #include <cstring>
 
-#include "taping/copied_rows.hpp"
 #include "taping/graphs.hpp"
 #include "taping/tape_writer.hpp"
 
@@ -45,10 +44,10 @@ std::string add_set_node(const KeptNode& node, bundle::Operation& operation) {
   if (__builtin_mul_overflow(wanted.width, std::uint64_t{set.element}, &set.rows.width))
     return "a fill in it has no range of addresses";
   set.rows.height = wanted.height;
-  if (is_empty(set.rows)) return {};
+  if (set.rows.is_empty()) return {};
   set.to.address = {wanted.to};
   if (set.rows.height > 1) set.to.pitch = wanted.pitch;
-  if (!is_memory(set.rows, set.to)) return "a fill in it has no range of addresses";
+  if (!bundle::is_place(set.rows, set.to)) return "a fill in it has no range of addresses";
   operation.nodes.emplace_back().set = set;
   return {};
 }

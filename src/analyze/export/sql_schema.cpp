@@ -40,27 +40,17 @@ enum class Holds {
 namespace holds {
 
 template <typename Number>
-constexpr Holds whole() {
-  return std::is_signed_v<Number> ? Holds::signed_64
-         : sizeof(Number) == 4    ? Holds::number_32
-                                  : Holds::number_64;
-}
+constexpr Holds whole = std::is_signed_v<Number> ? Holds::signed_64
+                        : sizeof(Number) == 4    ? Holds::number_32
+                                                 : Holds::number_64;
 template <typename>
-constexpr Holds nanoseconds() {
-  return Holds::time;
-}
+constexpr Holds nanoseconds = Holds::time;
 template <typename>
-constexpr Holds microseconds() {
-  return Holds::duration;
-}
+constexpr Holds microseconds = Holds::duration;
 template <typename>
-constexpr Holds address() {
-  return Holds::address;
-}
+constexpr Holds address = Holds::address;
 template <typename>
-constexpr Holds dimensions() {
-  return Holds::dimensions;
-}
+constexpr Holds dimensions = Holds::dimensions;
 
 }  // namespace holds
 
@@ -102,7 +92,7 @@ std::vector<Column> columns() {
 #define SHOWN_detail(...) __VA_ARGS__
 #define SHOWN_unusual(...) __VA_ARGS__
 #define NUMBER(key, member, type, read, shown) \
-  SHOWN_##shown(all.push_back({#key, holds::read<type>()});)
+  SHOWN_##shown(all.push_back({#key, holds::read<type>});)
 #define NAME(key, member, shown) SHOWN_##shown(all.push_back({#key, Holds::name});)
 #define FLAG(key, member, shown) all.push_back({#key, Holds::flag});
 #include "trace/read/line_fields.def"

@@ -76,13 +76,11 @@ Status fill_plane(const Driver& driver, const bundle::Set& set, DevicePtr at, Ha
   }
 }
 
-bool is_empty(const bundle::Rows& rows) { return !rows.width || !rows.height || !rows.depth; }
-
 }  // namespace
 
 Status copy_rows(const Driver& driver, const bundle::Rows& rows, const CopySide& to,
                  const CopySide& from, Handle stream) {
-  if (is_empty(rows)) return {};
+  if (rows.is_empty()) return {};
   if (rows.depth > MAX_CALLS || rows.height > MAX_CALLS * MAX_CALLS ||
       (rows.height > 1 && rows.depth * rows.height > MAX_CALLS &&
        (to.pitch < rows.width || from.pitch < rows.width)))
@@ -96,7 +94,7 @@ Status copy_rows(const Driver& driver, const bundle::Rows& rows, const CopySide&
 }
 
 Status fill_rows(const Driver& driver, const bundle::Set& set, DevicePtr at, Handle stream) {
-  if (is_empty(set.rows)) return {};
+  if (set.rows.is_empty()) return {};
   if (set.rows.depth > MAX_CALLS) return TOO_MANY;
   if (set.rows.width % set.element)
     return {"a fill of a part of an element", Status::INVALID_VALUE};

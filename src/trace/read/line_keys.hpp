@@ -20,6 +20,12 @@ enum class Key : std::uint8_t {
   unknown,
 };
 
+inline std::uint64_t eight_bytes_at(const char* text) {
+  std::uint64_t bytes = 0;
+  std::memcpy(&bytes, text, sizeof(bytes));
+  return bytes;
+}
+
 constexpr std::uint64_t packed(std::string_view key) {
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < key.size() && i < 8; i++)
@@ -29,16 +35,13 @@ constexpr std::uint64_t packed(std::string_view key) {
 
 // packed(), of a part of a line.
 inline std::uint64_t packed_at(std::string_view key) {
-  std::uint64_t bytes = 0;
-  std::memcpy(&bytes, key.data(), sizeof(bytes));
+  std::uint64_t bytes = eight_bytes_at(key.data());
   return key.size() < 8 ? bytes & ((std::uint64_t{1} << 8 * key.size()) - 1) : bytes;
 }
 
 // The text before the next quote, or before the end. Keys with escapes are none of ours.
 inline std::string_view key_at(const char* raw, const char* end) {
-  std::uint64_t bytes = 0;
-  std::memcpy(&bytes, raw, sizeof(bytes));
-  std::uint64_t others = bytes ^ 0x2222222222222222;  // a quote is a zero byte
+  std::uint64_t others = eight_bytes_at(raw) ^ 0x2222222222222222;  // a quote is a zero byte
   std::uint64_t quotes = (others - 0x0101010101010101) & ~others & 0x8080808080808080;
   if (quotes) return {raw, static_cast<std::size_t>(std::countr_zero(quotes)) / 8};
   std::string_view rest(raw, static_cast<std::size_t>(end - raw));

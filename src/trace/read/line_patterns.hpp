@@ -7,7 +7,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <string_view>
 
@@ -34,12 +33,6 @@ struct LinePattern {
   std::array<std::uint8_t, MAX_SIZE + 1> part_at;  // each byte's part; `count` at the end
   Line line;                                       // its values
 };
-
-inline std::uint64_t eight_bytes_at(const char* text) {
-  std::uint64_t bytes = 0;
-  std::memcpy(&bytes, text, sizeof(bytes));
-  return bytes;
-}
 
 // How many bytes both begin with alike, `size` at most. Eight more must be readable.
 inline std::size_t same_bytes(const char* a, const char* b, std::size_t size) {

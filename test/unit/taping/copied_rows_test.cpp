@@ -53,7 +53,7 @@ TEST_CASE("Copied rows lie where the struct's places, distances and heights say"
   CHECK(copied->to.address->value == DEVICE);
   CHECK(copied->to.pitch == 48);
   CHECK(copied->to.slice == 240);
-  CHECK(extent_of(copied->rows, copied->from) == 2 * 640 + 4 * 64 + 48);
+  CHECK(bundle::extent_of(copied->rows, copied->from) == 2 * 640 + 4 * 64 + 48);
 }
 
 TEST_CASE("A single row has no distances, and none at all is no copy") {
@@ -62,7 +62,7 @@ TEST_CASE("A single row has no distances, and none at all is no copy") {
   CHECK(copied_rows(given(rows))->from.pitch == 0);
   rows.width = 0;
   rows.from.type = 77;
-  CHECK(is_empty(copied_rows(given(rows))->rows));
+  CHECK(copied_rows(given(rows))->rows.is_empty());
 }
 
 TEST_CASE("Rows that cannot be are no copy") {
@@ -77,5 +77,5 @@ TEST_CASE("Rows that cannot be are no copy") {
   rows = to_gpu();
   rows.from.pitch = 1ULL << 63;
   CHECK(fault_of(rows) == "has no range of addresses");
-  CHECK(is_empty(copied_rows("short")->rows));
+  CHECK(copied_rows("short")->rows.is_empty());
 }
