@@ -72,7 +72,10 @@ Result<std::unique_ptr<taping::Taper>> IterationFlags::taper(const CaptureFlags&
 
 void say_captured(const taping::Taper& taper) {
   std::vector<taping::Captured> all = taper.captured();
+  bool any = std::any_of(all.begin(), all.end(), [](const auto& one) { return one.done; });
   for (const taping::Captured& captured : all) {
+    // Frameworks have helpers that only look which GPUs there are.
+    if (any && !captured.done && !captured.launches) continue;
     std::string of = all.size() > 1 ? fmt::format(" of pid {}", captured.pid) : "";
     if (!captured.done)
       log::warning("no iteration{} was captured: {}", of, captured.why_not);
@@ -84,7 +87,7 @@ void say_captured(const taping::Taper& taper) {
                 human_time(captured.stood_ns));
   }
   if (all.empty()) log::warning("no iteration was captured: no process called cuInit");
-  if (std::any_of(all.begin(), all.end(), [](const auto& one) { return one.done; }))
+  if (any)
     log::hint("a capture holds the program's weights, inputs and code; `cudabpf replay` runs it");
 }
 

@@ -41,6 +41,7 @@ void ProcessTaper::close() {
   }
   queued_.notify_all();
   if (worker_.joinable()) worker_.join();
+  captured_.launches = history_.launches(0);
   if (captured_.done || !captured_.why_not.empty()) return;
   if (stage_ == Stage::watching)
     captured_.why_not = history_.why_not();

@@ -44,6 +44,7 @@ struct Captured {
   std::string folder;
   std::uint32_t pid = 0;
   std::uint64_t iteration = 0, operations = 0, kernels = 0, bytes = 0, stood_ns = 0;
+  std::uint64_t launches = 0;  // before it ended or was captured
 };
 
 // What a capture knows of the trace that it is taken in.

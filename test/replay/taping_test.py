@@ -229,20 +229,24 @@ class Live(insiders.InsideTest):
         self.assertEqual(sum(operation["op"] == "launch" for operation in tape), len(ITERATION))
 
     def test_processes(self):
-        """Each has a folder of its own."""
-        both = f"{self.folder}/both.py"
-        pathlib.Path(both).write_text("import subprocess, sys\n"
-                                      "for child in [subprocess.Popen([sys.executable, *sys.argv[1:]]) for _ in range(2)]: assert child.wait() == 0\n",
-                                      encoding="utf-8")
-        done = self.run_cudabpf("run", "--capture", self.capture, "-o", self.path, "--", PYTHON, both, *self.command()[1:], env=self.computing())
-        self.assertEqual(done.returncode, 0)
+        """Each has a folder of its own; of a helper that launches nothing, nothing is said."""
+        several = f"{self.folder}/several.py"
+        commands = [[str(word) for word in command] for command in (self.command(), harness.calls("setup"), self.command())]
+        pathlib.Path(several).write_text("import subprocess\n"
+                                         f"for child in [subprocess.Popen(command) for command in {commands}]: assert child.wait() == 0\n",
+                                         encoding="utf-8")
+        done = self.run_cudabpf("run", "--capture", self.capture, "-o", self.path, "--", PYTHON, several, env=self.computing())
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
         pids = set()
         for folder in (self.capture, self.capture + ".2"):
             manifest = json.loads(pathlib.Path(folder, "manifest.json").read_text(encoding="utf-8"))
             self.assertEqual(manifest["operations"], sum(ACTIONS.values()))
             self.assertIn(f"iteration {manifest['iteration']['number']} of pid {manifest['iteration']['pid']} is in {folder}: ", done.stderr.decode())
             pids.add(manifest["iteration"]["pid"])
-        self.assertEqual(pids, {call["pid"] for call in self.read().calls})
+        calls = self.read().calls
+        self.assertEqual(pids, {call["pid"] for call in calls if call["name"] == "cuLaunchKernel"})
+        self.assertEqual(len({call["pid"] for call in calls}), 3)
+        self.assertNotIn("no iteration", done.stderr.decode())
 
     def test_killed(self):
         """cudabpf is killed while the program runs, and perhaps stands: the program goes on."""
