@@ -7,7 +7,9 @@ usage: iterations.py KIND [ITERATIONS]
   cupy      arrays and a kernel of its own
   jax       a compiled training step
   graphs    PyTorch, compiled to CUDA graphs (mode reduce-overhead)
+  rows      parts of matrices copied by rows: to the GPU, on it, and back
 """
+import ctypes
 import sys
 
 
@@ -126,7 +128,35 @@ def run_graphs(iterations):
     return value
 
 
-KINDS = {"resnet": run_resnet, "triton": run_triton, "cupy": run_cupy, "jax": run_jax, "graphs": run_graphs}
+def run_rows(iterations):
+    import torch
+    torch.manual_seed(0)
+    runtime = ctypes.CDLL(f"libcudart.so.{torch.version.cuda.split('.')[0]}")  # the one that PyTorch has loaded
+    stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+
+    def copy_rows(to, given):
+        kinds = {(False, True): 1, (True, False): 2, (True, True): 3}  # cudaMemcpyKind
+        width, stride = given.shape[1] * given.element_size(), [matrix.stride(0) * matrix.element_size() for matrix in (to, given)]
+        status = runtime.cudaMemcpy2DAsync(ctypes.c_void_p(to.data_ptr()), ctypes.c_size_t(stride[0]), ctypes.c_void_p(given.data_ptr()),
+                                           ctypes.c_size_t(stride[1]), ctypes.c_size_t(width), ctypes.c_size_t(given.shape[0]),
+                                           kinds[given.is_cuda, to.is_cuda], stream)
+        if status:
+            sys.exit(f"cudaMemcpy2DAsync: {status}")
+
+    given, got = torch.randn(512, 768), torch.zeros(256, 320)
+    matrix, tile = torch.zeros(1024, 1024, device="cuda"), torch.zeros(256, 300, device="cuda")
+    for _ in range(iterations):
+        copy_rows(matrix[100:612, 64:832], given)
+        matrix.mul_(0.5).add_(1)
+        copy_rows(tile, matrix[90:346, 50:350])
+        tile.add_(matrix[:256, :300])
+        copy_rows(got[:, 10:310], tile)
+        torch.cuda.synchronize()
+        value = got.sum().item()
+    return value
+
+
+KINDS = {"resnet": run_resnet, "triton": run_triton, "cupy": run_cupy, "jax": run_jax, "graphs": run_graphs, "rows": run_rows}
 
 
 def main():
