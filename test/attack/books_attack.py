@@ -40,8 +40,9 @@ class Live(hostile.Attack):
 
     def made(self):
         """How many calls the program has made that this way can see, and how many of them it may not have seen."""
-        record, = hostile.harness.records(self.record_folder, self.way != "bpf").values()
-        return sum(record.counts.values()), sum(record.doubtful.values()) if self.way != "bpf" else 0
+        records = hostile.harness.records(self.record_folder, self.way != "bpf").values()  # none before its first call
+        return tuple(sum(sum(counts.values()) for counts in kind)
+                     for kind in ([record.counts for record in records], [record.doubtful for record in records if self.way != "bpf"]))
 
     def check_books(self, status=0, under_way=0):
         """Each call is in the trace or counted as lost, but for those that threads may have been making when they were killed."""
