@@ -58,21 +58,28 @@ Correlator::Options Capture::correlator_options(const Session& session) {
   return options;
 }
 
+ProcessIdentity Capture::identity_of(std::uint32_t pid) {
+  privileges::Raised looking({CAP_SYS_PTRACE});
+  Procfs procfs;
+  ProcessIdentity identity = procfs.process(static_cast<pid_t>(pid));
+  identity.rank = rank_variables(procfs.environment(static_cast<pid_t>(pid)));
+  return identity;
+}
+
 Result<> Capture::start(Sink& sink, const Session& session) {
   sink_ = &sink;
   correlator_ = std::make_unique<Correlator>(
       sink, [this](std::uint16_t number) { return source_->function(number); },
-      [](std::uint32_t pid) {
-        privileges::Raised looking({CAP_SYS_PTRACE});
-        Procfs procfs;
-        ProcessIdentity identity = procfs.process(static_cast<pid_t>(pid));
-        identity.rank = rank_variables(procfs.environment(static_cast<pid_t>(pid)));
-        return identity;
+      [this](std::uint32_t pid) {
+        auto known = known_ahead_.extract(pid);
+        return known ? std::move(known.mapped()) : identity_of(pid);
       },
       correlator_options(session));
   TRY(source_->start([this](std::span<const std::byte> record) { take(record); }));
+  // Once the trace is seen to have begun, they may end any moment.
+  for (std::uint32_t pid : announced_) known_ahead_[pid] = identity_of(pid);
   sink.begin(session);
-  deliver_notes();  // announced processes may end any moment
+  deliver_notes();
   reader_ = std::thread([this] { read_loop(); });
   return ok();
 }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -72,6 +73,7 @@ class Capture {
   void report_tallies();
   void forget_processes();
   void deliver_notes();
+  static ProcessIdentity identity_of(std::uint32_t pid);
   std::uint64_t now() const;  // ns since the trace began
 
   std::unique_ptr<Source> source_;
@@ -80,6 +82,7 @@ class Capture {
   std::uint64_t begin_ns_ = 0;
   bool times_gpus_ = false;  // what GPUs do is recorded
   std::unique_ptr<Correlator> correlator_;
+  std::map<std::uint32_t, ProcessIdentity> known_ahead_;  // of announced processes
 
   std::thread reader_;
   std::atomic<bool> ending_{false};    // the trace's last moment is known

@@ -24,7 +24,7 @@ class Killed:
 
     def pid(self):
         """The program's record, once it calls."""
-        for path in glob.glob(f"{self.records}/counts.*"):
+        for path in glob.glob(f"{self.records}/counts.*.tsv"):
             return int(path.rsplit("/", 1)[1].split(".")[1])
         return None
 

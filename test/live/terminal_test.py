@@ -126,11 +126,11 @@ class Live(harness.LiveTest):
         self.assertEqual(tracer.wait(), 0)
         wait_for(lambda: "cudabpf schema" in terminal.output(), "a summary")
         text = terminal.output()
-        shown = len(re.findall(r"^ +\d+\.\d{6}  \S+/\d+ ", text, re.M))
+        shown = len(re.findall(r"^ +\d+\.\d{6}  ", text, re.M))
         missed = sum(int(count.replace(",", "")) for count in re.findall(r"… ([\d,]+) more", text))
         trace = self.read()
         self.assertGreater(missed, 20000)
-        self.assertEqual(shown + missed, len(trace.calls) + len(trace.processes))
+        self.assertEqual(shown + missed, len(trace.calls) + len(trace.processes) + len(trace.libraries))
 
     def test_status_stopped(self):
         terminal, tracer = self.check_stopped()
