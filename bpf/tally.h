@@ -14,6 +14,21 @@ struct {
   __type(value, struct cb_tally);
 } tallies SEC(".maps");
 
+/* These have no room unless `times_wanted`. */
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 1);
+  __type(key, struct cb_tally_key);
+  __type(value, struct cb_call_times);
+} call_times SEC(".maps");
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 1);
+  __type(key, struct cb_tally_key);
+  __type(value, __u64);
+} failed_calls SEC(".maps");
+const volatile bool times_wanted = false;
+
 /* The calls under way where the kernel has no sessions, like pending_outs in reads.h. A function
  * that ends in a jump to another shares that one's key. An entry that longjmp leaves behind is used
  * again by the same function at the same place. */
@@ -69,7 +84,7 @@ static __always_inline __u64 let_go_counted(__u64 key, __u64 function) {
  */
 static __always_inline struct cb_tally_key tally_key(struct ids ids, struct cb_plan plan,
                                                      bool session) {
-  struct cb_tally_key key = {.pid = ids.pid, .function = plan.function};
+  struct cb_tally_key key = {.pid = ids.pid, .what = plan.function};
   if (session) {
     key.began = bpf_get_current_task_btf()->group_leader->start_time;
   } else {
@@ -86,6 +101,37 @@ static __always_inline struct cb_tally* tally_of(const struct cb_tally_key* key)
   struct cb_tally nothing = {};
   bpf_map_update_elem(&tallies, key, &nothing, BPF_NOEXIST); /* another thread may be first */
   return bpf_map_lookup_elem(&tallies, key);
+}
+
+/* What was not kept for want of room is missed in userspace, which knows how many calls ended and
+ * how many failed. */
+static __always_inline void add_time(struct cb_tally_key key, struct cb_plan plan, __u64 ns) {
+  key.what = plan.call_class;
+  struct cb_call_times* times = bpf_map_lookup_elem(&call_times, &key);
+  if (!times) {
+    struct cb_call_times nothing = {};
+    bpf_map_update_elem(&call_times, &key, &nothing, BPF_NOEXIST);
+    times = bpf_map_lookup_elem(&call_times, &key);
+    if (!times) return;
+  }
+  __u64 above = 0;
+#pragma unroll
+  for (int limit = 0; limit < CB_TIME_LIMITS; limit++)
+    above += ns > CB_FIRST_TIME_LIMIT_NS << (2 * limit);
+  __sync_fetch_and_add(&times->time_ns, ns);
+  __sync_fetch_and_add(&times->calls[at_most(above, CB_TIME_LIMITS)], 1);
+}
+
+static __always_inline void add_failed(struct cb_tally_key key, __s32 result) {
+  key.what = (__u32)result;
+  __u64* calls = bpf_map_lookup_elem(&failed_calls, &key);
+  if (!calls) {
+    __u64 none = 0;
+    bpf_map_update_elem(&failed_calls, &key, &none, BPF_NOEXIST);
+    calls = bpf_map_lookup_elem(&failed_calls, &key);
+    if (!calls) return;
+  }
+  __sync_fetch_and_add(calls, 1);
 }
 
 static __always_inline __u64 size_argument(struct pt_regs* ctx, struct cb_plan plan) {
@@ -138,7 +184,9 @@ static __always_inline int counted_return(struct pt_regs* ctx, const __u64* cook
   __s32 result = (__s32)PT_REGS_RC(ctx);
   __sync_fetch_and_add(&tally->ended, 1);
   __sync_fetch_and_add(&tally->time_ns, now - began);
+  if (times_wanted) add_time(key, plan, now - began);
   if (result && result != CB_NOT_READY) {
+    if (times_wanted) add_failed(key, result);
     tally->failed_at = now;
     tally->error = (__u32)result;
     __sync_fetch_and_add(&tally->failed, 1);

@@ -25,6 +25,7 @@ typedef _Bool bool;
 enum { false = 0, true = 1 };
 
 enum bpf_map_type {
+  BPF_MAP_TYPE_HASH = 1,
   BPF_MAP_TYPE_PERCPU_HASH = 5,
   BPF_MAP_TYPE_RINGBUF = 27,
 };

@@ -304,6 +304,7 @@ struct cb_plan {
   __u64 entry_only : 1;    /* its return is not recorded */
   __u64 size_arg : 4;      /* of a call that is only counted: how many bytes it copies */
   __u64 size_narrow : 1;   /* that argument has 4 bytes, not 8 */
+  __u64 call_class : 4;    /* whose times such a call's are added to: CallClass */
 };
 CB_STATIC_ASSERT(sizeof(struct cb_plan) == 8, "cb_plan");
 
@@ -328,11 +329,13 @@ enum cb_counter {
   CB_COUNTERS = 8,
 };
 
-/* Calls that are only counted, by process and function, on each CPU separately. */
+/* Calls that are only counted, by process and function, on each CPU separately. If metrics are
+ * wanted, also their times by process and class, and how many failed by process and result, on all
+ * CPUs together. */
 struct cb_tally_key {
   __u64 began; /* the process, CLOCK_MONOTONIC: its pid may be used again */
   __u32 pid;
-  __u32 function; /* as in cb_head */
+  __u32 what; /* the function as in cb_head, the class or the result */
 };
 struct cb_tally {
   __u64 calls;   /* that have begun */
@@ -346,6 +349,15 @@ struct cb_tally {
 #define CB_NOT_READY 600 /* a query's answer, which is no failure */
 CB_STATIC_ASSERT(sizeof(struct cb_tally_key) == 16, "cb_tally_key");
 CB_STATIC_ASSERT(sizeof(struct cb_tally) == 56, "cb_tally");
+
+/* Of the calls that have ended: how many took at most 1 us, 4 us, 16 us, ..., and longer. */
+#define CB_TIME_LIMITS 13 /* the last is 16.8 s */
+#define CB_FIRST_TIME_LIMIT_NS 1000ULL
+struct cb_call_times {
+  __u64 time_ns;
+  __u64 calls[CB_TIME_LIMITS + 1];
+};
+CB_STATIC_ASSERT(sizeof(struct cb_call_times) == 120, "cb_call_times");
 
 /* How these calls add up, one block per CPU: begun = ended + under way + dropped. */
 enum cb_tally_counter {

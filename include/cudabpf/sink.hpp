@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -168,7 +167,7 @@ class Sink {
   virtual void gpu_operation(const GpuOperation& work) = 0;
   virtual void gpu_times(const GpuTimes& times) = 0;
   // Every 0.1 s and at the end, if there are any: as Source::take_tallies() gives them.
-  virtual void tallied(std::span<const Tally> tallies) = 0;
+  virtual void tallied(const Tallies& tallies) = 0;
   virtual void process(const Process& process) = 0;
   virtual void library(const Library& library) = 0;  // one that appeared after begin()
   virtual void lost(const LossEvent& loss) = 0;

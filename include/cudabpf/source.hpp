@@ -32,6 +32,7 @@ struct SourceOptions {
   FunctionFilter filter;
   std::uint64_t ring_size = 0;        // 0: what is usual for the source
   std::uint32_t most_tallies = 8192;  // kept at once, if calls are only counted
+  bool tally_times = false;           // by class, and failures by result: Tallies has them
   bool follow_children = true;
   bool calls = true;      // record calls of libcuda's functions
   bool processes = true;  // record starts and ends of processes and threads
@@ -117,7 +118,7 @@ class Source {
   virtual DriverDevice device(std::uint32_t number) const = 0;
   // The sums of calls that make no records: of all living processes and, a last time, of those that
   // have ended.
-  virtual std::vector<Tally> take_tallies() = 0;
+  virtual Tallies take_tallies() = 0;
   // How many records the thread has lost so far, as its next record would say.
   virtual std::uint32_t drops(ThreadId thread) const = 0;
   // Some exits of processes may have left no record.

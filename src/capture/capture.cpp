@@ -166,8 +166,8 @@ void Capture::report_losses(bool last) {
 }
 
 void Capture::report_tallies() {
-  std::vector<Tally> tallies = source_->take_tallies();
-  if (!tallies.empty()) sink_->tallied(tallies);
+  Tallies tallies = source_->take_tallies();
+  if (!tallies.functions.empty()) sink_->tallied(tallies);
 }
 
 bool Capture::settle() const {

@@ -46,7 +46,7 @@ class MergedSource final : public Source {
   std::vector<LossEvent> audit(bool last) override;
   const Function* function(std::uint16_t number) const override { return calls_->function(number); }
   DriverDevice device(std::uint32_t number) const override { return processes_.device(number); }
-  std::vector<Tally> take_tallies() override { return calls_->take_tallies(); }
+  Tallies take_tallies() override { return calls_->take_tallies(); }
   std::uint32_t drops(ThreadId thread) const override;
   bool may_miss_exits() const override { return processes_.may_miss_exits(); }
 

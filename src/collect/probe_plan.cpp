@@ -4,11 +4,15 @@
 #include <cstring>
 #include <utility>
 
+#include "cudabpf/call_class.hpp"
+
 namespace cudabpf {
 
 namespace {
 
-constexpr unsigned ARGS = 15;      // what fits into a plan's field for an argument
+constexpr unsigned ARGS = 15;     // what fits into a plan's field for an argument
+constexpr unsigned CLASSES = 15;  // and for a class of calls
+static_assert(CALL_CLASSES <= CLASSES + 1);
 constexpr int REGISTER_WORDS = 6;  // words that every architecture has in registers
 
 template <typename Number>
@@ -101,6 +105,7 @@ Plan plan_for(const Function& function, std::uint16_t id) {
   abi::cb_plan& plan = made.plan;
   plan.function = id;
   plan.handle_arg = plan.config_arg = plan.size_arg = CB_NO_ARG;
+  plan.call_class = static_cast<std::uint8_t>(class_of(function)) & CLASSES;
   plan.forgets_names = function.names == NamesEffect::forget;
   unsigned words = 0;
   for (const Argument& argument : function.arguments) {

@@ -33,7 +33,7 @@ class TeeSink : public Sink {
   void gpu_times(const GpuTimes& times) override {
     for (Sink* sink : sinks_) sink->gpu_times(times);
   }
-  void tallied(std::span<const Tally> tallies) override {
+  void tallied(const Tallies& tallies) override {
     for (Sink* sink : sinks_) sink->tallied(tallies);
   }
   void process(const Process& process) override {

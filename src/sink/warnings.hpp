@@ -18,7 +18,7 @@ class Warnings : public Sink {
   void gpu_sample(const GpuSample&) override {}
   void gpu_operation(const GpuOperation&) override {}
   void gpu_times(const GpuTimes& times) override;
-  void tallied(std::span<const Tally>) override {}
+  void tallied(const Tallies&) override {}
   void process(const Process&) override {}
   void library(const Library& library) override;
   void lost(const LossEvent&) override {}

@@ -39,7 +39,7 @@ class Taper final : public Sink, public Taping {
   void gpu_sample(const GpuSample&) override {}
   void gpu_operation(const GpuOperation&) override {}
   void gpu_times(const GpuTimes&) override {}
-  void tallied(std::span<const Tally>) override {}
+  void tallied(const Tallies&) override {}
   void library(const Library&) override {}
   void flush() override {}
   void end(const Totals&) override {}

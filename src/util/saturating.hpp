@@ -1,5 +1,5 @@
 // Sums and products of untrusted numbers: a result that would be too large becomes the largest
-// number.
+// number, and a difference below zero becomes zero.
 #pragma once
 
 #include <concepts>
@@ -17,6 +17,12 @@ template <std::unsigned_integral Number>
 constexpr Number saturating_product(Number a, Number b) {
   constexpr Number LARGEST = std::numeric_limits<Number>::max();
   return b && a > LARGEST / b ? LARGEST : static_cast<Number>(a * b);
+}
+
+// By how much a sum has grown. Sums do not shrink; if one does, the figure must not become absurd.
+template <std::unsigned_integral Number>
+constexpr Number grown(Number now, Number before) {
+  return now > before ? static_cast<Number>(now - before) : Number{0};
 }
 
 }  // namespace cudabpf

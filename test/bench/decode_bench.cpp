@@ -25,7 +25,7 @@ struct LineSink : Sink {
   void gpu_sample(const GpuSample&) override {}
   void gpu_operation(const GpuOperation&) override {}
   void gpu_times(const GpuTimes&) override {}
-  void tallied(std::span<const Tally>) override {}
+  void tallied(const Tallies&) override {}
   void driver_call(const DriverCall&) override {}
   void process(const Process&) override {}
   void library(const Library&) override {}

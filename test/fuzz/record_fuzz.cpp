@@ -42,7 +42,7 @@ struct CheckedLines : Sink {
     check({line.data(), size});
   }
   void gpu_times(const GpuTimes& times) override { check(times_line(times)); }
-  void tallied(std::span<const Tally>) override {}
+  void tallied(const Tallies&) override {}
   void driver_call(const DriverCall& call) override {
     if (call.has_return + call.return_lost + call.unfinished != 1) abort();
     check(driver_line(call));

@@ -10,6 +10,8 @@ import harness
 from harness import BUILD, LIBRARY, WORKLOADS, ended, wait_for
 
 PRINT_TALLIES = f"{BUILD}/test/tally/print_tallies"
+# Whose times are added up in which class, of some.
+CLASSES = {"cuLaunchKernel": "launch", "cuMemcpyDtoH_v2": "copy_to_host", "cuCtxSynchronize": "wait", "cuStreamSynchronize": "wait"}
 # Single links take a while to go, each of them.
 FEW = ("cuInit", "cuCtxSynchronize", "cuStreamSynchronize", "cuStreamQuery", "cuMemcpyDtoH_v2", "cuMemcpyHtoD_v2",
        "cuMemAlloc_v2", "cuLaunchHostFunc")
@@ -47,6 +49,8 @@ class Printed:
     def __init__(self, text):
         lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
         self.sums = {(line["pid"], line["symbol"]): line for line in lines if "symbol" in line}
+        self.classes = {(line["pid"], line["class"]): line["took"] for line in lines if "class" in line}
+        self.failures = {(line["pid"], line["result"]): line["failed"] for line in lines if "failed" in line and "result" in line}
         self.processes = [(line["process"], line["pid"]) for line in lines if "process" in line]
         self.books = lines[-1]
         self.losses = self.books["losses"]
@@ -141,11 +145,34 @@ class Live(harness.LiveTest):
             self.assertGreaterEqual(line["time_ns"], sum(inside), line)
             self.assertLess(line["time_ns"], sum(inside) + 10**10, line)
 
+    def test_times(self):
+        """Of each process and class, as many calls as functions have; none is said to have taken less than it did inside the driver."""
+        script = ("setup; module m; function f m kernel; malloc a 64K; thread { loop 300 { launch f 1 1 1 1 1 1 0; dtoh host a 1K } }; "
+                  "thread { loop 20 { sync } }; fork { loop 100 { sync } }; query; free a")
+        for way in self.in_each_way():
+            printed = self.counted(harness.calls(script), "--times", *way, fake={"LATENCY": "cuCtxSynchronize=5000000,cuStreamSynchronize=70000"})
+            self.check_counts_printed(printed)
+            for pid in {of for of, _ in printed.sums}:
+                ended = collections.Counter()
+                for (of, symbol), line in printed.sums.items():
+                    if of == pid and line["ended"]:
+                        ended[CLASSES.get(symbol, "another")] += line["ended"]
+                took = {kind: counts for (of, kind), counts in printed.classes.items() if of == pid}
+                self.assertEqual(sum(map(sum, took.values())), sum(ended.values()))
+                for kind in set(CLASSES.values()):
+                    self.assertEqual(sum(took.get(kind, [])), ended[kind], kind)
+                for kind, counts in took.items():
+                    inside = [call["end_ns"] - call["begin_ns"] for call in self.records()[pid].calls if CLASSES.get(call["symbol"]) == kind]
+                    for number in range(len(counts) - 1) if inside else ():
+                        self.assertLessEqual(sum(counts[:number + 1]), sum(ns <= 1000 * 4 ** number for ns in inside), kind)
+
     def test_failures(self):
         for way in self.in_each_way():
-            printed = self.counted(harness.calls("setup; fails 700 sync; sync; sync; fails 600 query; query"), *way,
+            printed = self.counted(harness.calls("setup; fails 700 sync; sync; sync; fails 600 query; query"), *way, "--times",
                                 fake={"FAIL": "cuStreamSynchronize=700@1,cuStreamQuery=600@1"})
             self.check_counts_printed(printed)
+            self.assertEqual(list(printed.failures.values()), [1])
+            self.assertEqual([result for _, result in printed.failures], ["700"])
             failed = {symbol: line["failed"] for (_, symbol), line in printed.sums.items() if line["failed"]}
             self.assertEqual(failed, {"cuStreamSynchronize": 1})  # one that is not ready has not failed
 

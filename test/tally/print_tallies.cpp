@@ -9,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -53,8 +54,8 @@ class Sums final : public Sink {
   void flush() override {}
   void end(const Totals& totals) override { totals_ = totals; }
 
-  void tallied(std::span<const Tally> tallies) override {
-    for (const Tally& tally : tallies) {
+  void tallied(const Tallies& tallies) override {
+    for (const Tally& tally : tallies.functions) {
       Sum& sum = of(tally.pid, *tally.function);
       sum.went_back |= tally.calls < sum.now.calls || tally.ended < sum.now.ended ||
                        tally.time_ns < sum.now.time_ns;
@@ -68,6 +69,11 @@ class Sums final : public Sink {
       sum.before.bytes += tally.bytes;
       sum.now = {};
     }
+    for (const ClassTally& tally : tallies.classes)
+      add(classes_[{tally.pid, std::string(to_string(tally.of))}], tally.times.calls, tally.last);
+    for (const FailureTally& tally : tallies.failures)
+      add(failures_[{tally.pid, std::to_string(tally.result)}], std::array{tally.calls},
+          tally.last);
   }
 
   void print_all() const {
@@ -82,6 +88,10 @@ class Sums final : public Sink {
              {"bytes", sum.before.bytes + sum.now.bytes},
              {"lasts", sum.lasts},
              {"went_back", sum.went_back}});
+    for (const auto& [of, sum] : classes_)
+      print({{"pid", of.first}, {"class", of.second}, {"took", sum.before}, {"lasts", sum.lasts}});
+    for (const auto& [of, sum] : failures_)
+      print({{"pid", of.first}, {"result", of.second}, {"failed", sum.before[0]}});
     const Accounts& records = totals_.accounts;
     const TallyAccounts& tallied = totals_.tallied;
     print({{"losses", losses_},
@@ -103,11 +113,24 @@ class Sums final : public Sink {
     Tally before, now;  // of earlier processes with the pid; of this one
     bool went_back = false;
   };
+  // What classes and results add up to, of processes that are gone.
+  struct Counts {
+    std::vector<std::uint64_t> before;
+    std::uint64_t lasts = 0;
+  };
+  template <typename More>
+  static void add(Counts& counts, const More& more, bool last) {
+    counts.before.resize(more.size());
+    if (!last) return;
+    counts.lasts++;
+    for (std::size_t i = 0; i < more.size(); i++) counts.before[i] += more[i];
+  }
   Sum& of(std::uint32_t pid, const Function& function) {
     return sums_[{pid, std::string(function.symbol)}];
   }
 
   std::map<std::pair<std::uint32_t, std::string>, Sum> sums_;
+  std::map<std::pair<std::uint32_t, std::string>, Counts> classes_, failures_;
   std::map<std::string, std::uint64_t> losses_;
   Totals totals_;
 };
@@ -161,6 +184,7 @@ int main(int argc, char** argv) {
   app.add_option("--library", options.libraries)->allow_extra_args(false);
   app.add_option("--only", options.filter.only)->allow_extra_args(false);
   app.add_option("--room", options.most_tallies);
+  app.add_flag("--times", options.tally_times);
   app.add_option("--no-feature", options.disabled_features)->allow_extra_args(false);
   app.add_option("--pid", pids)->allow_extra_args(false);
   app.add_option("command", command);

@@ -60,7 +60,8 @@ Result<> BpfSource::attach(std::optional<elf::Reader> reader) {
   bool tallies = options_.calls && options_.filter.tally;
   probes_ = TRY(ProbeSet::load(
       features_, {options_.ring_size, options_.follow_children, options_.driver,
-                  tallies ? options_.most_tallies : 0, options_.only_in, options_.give_up}));
+                  tallies ? options_.most_tallies : 0, tallies && options_.tally_times,
+                  options_.only_in, options_.give_up}));
   if (tallies) tallies_.emplace(probes_->tallies(), numbers_);
   if (features_.has(feature::PROCESS_EVENTS)) TRY(probes_->attach_process_events());
   if (options_.driver) {
@@ -153,7 +154,7 @@ Source::Polled BpfSource::poll() {
   return {.much = much, .until = read_until_};
 }
 
-std::vector<Tally> BpfSource::take_tallies() {
+Tallies BpfSource::take_tallies() {
   if (!tallies_) return {};
   privileges::Raised rights({CAP_BPF});
   return tallies_->take([this](std::uint32_t pid) { return is_alive(pid); });

@@ -9,7 +9,7 @@
 #include "collect/bpf/driver_watch.hpp"
 #include "collect/bpf/features.hpp"
 #include "collect/bpf/probe_set.hpp"
-#include "collect/bpf/tallies.hpp"
+#include "collect/bpf/tally_maps.hpp"
 #include "collect/bpf/traced_libraries.hpp"
 #include "collect/function_numbers.hpp"
 #include "cudabpf/source.hpp"
@@ -44,7 +44,7 @@ class BpfSource final : public Source {
   std::vector<LossEvent> audit(bool) override { return {}; }
   const Function* function(std::uint16_t number) const override { return numbers_.find(number); }
   DriverDevice device(std::uint32_t number) const override;
-  std::vector<Tally> take_tallies() override;
+  Tallies take_tallies() override;
   std::uint32_t drops(ThreadId thread) const override { return probes_->drops(thread.tid); }
   bool may_miss_exits() const override;
 
@@ -70,7 +70,7 @@ class BpfSource final : public Source {
   FunctionNumbers numbers_;
   std::unique_ptr<ProbeSet> probes_;
   std::optional<TracedLibraries> libraries_;  // if calls are recorded
-  std::optional<Tallies> tallies_;            // if some are only counted
+  std::optional<TallyMaps> tallies_;          // if some are only counted
   std::optional<DriverWatch> driver_;
   OnRecord on_record_;
   std::unique_ptr<ring_buffer, RingDeleter> ring_;

@@ -140,6 +140,12 @@ void ProbeSet::choose_programs(const Features& features, const Options& options)
 void ProbeSet::set_sizes_and_constants(const Features& features, const Options& options) {
   bpf_map__set_max_entries(skeleton_->maps.ring, static_cast<std::uint32_t>(options.ring_size));
   if (options.most_tallies) bpf_map__set_max_entries(skeleton_->maps.tallies, options.most_tallies);
+  if (options.tally_times) {
+    // A process has a few classes, and a few results.
+    bpf_map__set_max_entries(skeleton_->maps.call_times, options.most_tallies);
+    bpf_map__set_max_entries(skeleton_->maps.failed_calls, options.most_tallies);
+    skeleton_->rodata->times_wanted = true;
+  }
   skeleton_->rodata->follow_children = options.follow_children;
   skeleton_->rodata->driver_traced = options.driver;
   skeleton_->rodata->own_pid = static_cast<std::uint32_t>(getpid());
@@ -339,7 +345,13 @@ std::uint32_t ProbeSet::drops(std::uint32_t tid) const {
 
 bpf_map* ProbeSet::ring() const { return skeleton_->maps.ring; }
 
-int ProbeSet::tallies() const { return bpf_map__fd(skeleton_->maps.tallies); }
+TallyMaps::Maps ProbeSet::tallies() const {
+  TallyMaps::Maps maps{.functions = bpf_map__fd(skeleton_->maps.tallies)};
+  if (!skeleton_->rodata->times_wanted) return maps;
+  maps.classes = bpf_map__fd(skeleton_->maps.call_times);
+  maps.failures = bpf_map__fd(skeleton_->maps.failed_calls);
+  return maps;
+}
 
 std::uint64_t ProbeSet::counter(unsigned counter) const {
   return over_cpus(skeleton_->bss->counters, counter);

@@ -11,6 +11,7 @@
 #include "collect/bpf/driver_probes.hpp"
 #include "collect/bpf/features.hpp"
 #include "collect/bpf/link.hpp"
+#include "collect/bpf/tally_maps.hpp"
 #include "collect/bpf/uprobe_multi.hpp"
 #include "collect/libraries.hpp"
 #include "collect/library_functions.hpp"
@@ -36,6 +37,7 @@ class ProbeSet {
     bool follow_children = true;
     bool driver = false;             // also the programs that watch the driver
     std::uint32_t most_tallies = 0;  // kept at once; 0: no calls are only counted
+    bool tally_times = false;        // by class, and failures by result
     // Probes only in these processes; empty: in every process that uses the library.
     std::vector<std::uint32_t> only_in;
     std::function<bool()> give_up = [] { return false; };  // called between single probes
@@ -69,7 +71,7 @@ class ProbeSet {
   void detach();
 
   bpf_map* ring() const;
-  int tallies() const;  // the map's descriptor
+  TallyMaps::Maps tallies() const;
   // A counter of the kernel side, summed over CPUs.
   std::uint64_t counter(unsigned counter) const;
   std::uint64_t tally_counter(unsigned counter) const;

@@ -4,6 +4,7 @@
 
 #include "cudabpf/abi.h"
 
+using cudabpf::abi::cb_call_times;     // NOLINT(misc-unused-using-decls): used below
 using cudabpf::abi::cb_driver_device;  // NOLINT(misc-unused-using-decls): used below
 using cudabpf::abi::cb_ioctl_plan;     // NOLINT(misc-unused-using-decls): used below
 using cudabpf::abi::cb_read;           // NOLINT(misc-unused-using-decls): used below

@@ -51,7 +51,7 @@ class InsideSource final : public Source, private Host {
   std::vector<LossEvent> audit(bool last) override { return rings_.audit(last); }
   const Function* function(std::uint16_t number) const override { return numbers_.find(number); }
   DriverDevice device(std::uint32_t number) const override;
-  std::vector<Tally> take_tallies() override { return {}; }  // all calls are recorded
+  Tallies take_tallies() override { return {}; }  // all calls are recorded
   std::uint32_t drops(ThreadId thread) const override { return rings_.drops(thread); }
   bool may_miss_exits() const override { return false; }
 

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "util/limited.hpp"
+#include "util/saturating.hpp"
 
 namespace cudabpf {
 
@@ -46,11 +47,6 @@ std::vector<TopPart> in_order(std::map<std::string_view, TopModel::Calls>&& part
   if (others.count || others.time_ns || others.failed)
     all.push_back({std::string(TOP_OTHERS), others.count, others.failed, others.time_ns});
   return all;
-}
-
-// Sums do not shrink; if one does, the figure must not become absurd.
-std::uint64_t grown(std::uint64_t now, std::uint64_t before) {
-  return now > before ? now - before : 0;
 }
 
 }  // namespace
@@ -170,8 +166,8 @@ void TopModel::call(const Call& call) {
            {call.ts, call.pid, error_text(function, call.result)});
 }
 
-void TopModel::tallied(std::span<const Tally> tallies) {
-  for (const Tally& tally : tallies) {
+void TopModel::tallied(const Tallies& tallies) {
+  for (const Tally& tally : tallies.functions) {
     bool known = processes_.contains(tally.pid);
     auto at = tallies_.try_emplace({tally.pid, tally.function}).first;
     tallied(tally, at->second);

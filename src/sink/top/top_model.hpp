@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -120,7 +119,7 @@ class TopModel {
 
   void call(const Call& call);
   // Calls that were only counted: sums since their process was first seen.
-  void tallied(std::span<const Tally> tallies);
+  void tallied(const Tallies& tallies);
   void driver_call(const DriverCall& call);
   void gpu_error(const GpuError& error);
   void gpu_sample(const GpuSample& sample) { gpus_.add(sample); }

@@ -28,7 +28,7 @@ class TopSink : public Sink {
   void gpu_sample(const GpuSample& sample) override { model_.gpu_sample(sample); }
   void gpu_operation(const GpuOperation&) override {}
   void gpu_times(const GpuTimes&) override {}
-  void tallied(std::span<const Tally> tallies) override { model_.tallied(tallies); }
+  void tallied(const Tallies& tallies) override { model_.tallied(tallies); }
   void process(const Process& process) override { model_.process(process); }
   void library(const Library&) override {}
   void lost(const LossEvent& loss) override { model_.lost(loss); }

@@ -138,15 +138,15 @@ TEST_CASE("What the source has lost is reported once, as much as came since") {
 
 TEST_CASE("What is counted of calls reaches the sink, and the books are the source's") {
   Capturing c({.only = {}, .exclude = {}, .tally = true});
-  c.source->tallies = {
+  c.source->tallies.functions = {
       {.pid = NO_PROCESS, .function = find_function("cuInit"), .calls = 3, .last = true}};
   c.start();
   Totals totals = c.capture->stop("interrupted", std::nullopt);
   REQUIRE(c.sink.tallies.size() == 1);  // there is nothing to report the other times
-  REQUIRE(c.sink.tallies[0].size() == 1);
-  CHECK(c.sink.tallies[0][0].pid == NO_PROCESS);
-  CHECK(c.sink.tallies[0][0].calls == 3);
-  CHECK(c.sink.tallies[0][0].last);
+  REQUIRE(c.sink.tallies[0].functions.size() == 1);
+  CHECK(c.sink.tallies[0].functions[0].pid == NO_PROCESS);
+  CHECK(c.sink.tallies[0].functions[0].calls == 3);
+  CHECK(c.sink.tallies[0].functions[0].last);
   CHECK(totals.tallied.begun == 5);
   CHECK(totals.tallied.under_way == 1);
   CHECK(c.session.left_out == std::vector<std::string>{"launches", "copies", "waits"});

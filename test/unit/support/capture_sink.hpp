@@ -43,9 +43,7 @@ struct CaptureSink : Sink {
     if (work.kernel) gpu_operations.back().kernel = &own_kernels.emplace_back(*work.kernel);
   }
   void gpu_times(const GpuTimes& times) override { gpu_times_of.push_back(times); }
-  void tallied(std::span<const Tally> sums) override {
-    tallies.emplace_back(sums.begin(), sums.end());
-  }
+  void tallied(const Tallies& sums) override { tallies.push_back(sums); }
   void process(const Process& process) override { processes.push_back(process); }
   void library(const Library& library) override { libraries.push_back(library); }
   void lost(const LossEvent& loss) override { losses.push_back(loss); }
@@ -60,7 +58,7 @@ struct CaptureSink : Sink {
   std::vector<GpuOperation> gpu_operations;
   std::deque<KernelName> own_kernels;
   std::vector<GpuTimes> gpu_times_of;
-  std::vector<std::vector<Tally>> tallies;  // each time
+  std::vector<Tallies> tallies;  // each time
   std::vector<Process> processes;
   std::vector<Library> libraries;
   std::vector<LossEvent> losses;

@@ -59,7 +59,7 @@ struct SampleSource : Source {
     return number < table.size() ? &table[number] : nullptr;
   }
   DriverDevice device(std::uint32_t) const override { return {}; }
-  std::vector<Tally> take_tallies() override { return std::exchange(tallies, {}); }
+  Tallies take_tallies() override { return std::exchange(tallies, {}); }
   std::uint32_t drops(ThreadId) const override { return dropped; }
   bool may_miss_exits() const override { return false; }
   bool is_alive(std::uint32_t) const override { return alive; }
@@ -71,7 +71,7 @@ struct SampleSource : Source {
     return {.begun = 5, .ended = 3, .under_way = 1, .dropped = 1};
   }
 
-  std::vector<Tally> tallies;
+  Tallies tallies;
   std::uint64_t begun = 0;
   bool refuses = false;
   bool waits = true;  // records wait until tracing is stopped, so that a test has them in one go

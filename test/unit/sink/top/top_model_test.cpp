@@ -60,8 +60,8 @@ TEST_CASE("top takes of sums what came since the last ones") {
   std::vector<Tally> sums = {
       {.pid = 7, .function = launch, .calls = 5, .time_ns = 500, .ended = 4},
       {.pid = 7, .function = copy, .calls = 2, .time_ns = 100, .bytes = 300, .ended = 2}};
-  model.tallied(sums);
-  model.tallied(sums);  // nothing new
+  model.tallied({sums});
+  model.tallied({sums});  // nothing new
   TopFigures first = model.interval(SECOND).all;
   CHECK(first.calls == 7);
   CHECK(first.launches == 5);
@@ -76,7 +76,7 @@ TEST_CASE("top takes of sums what came since the last ones") {
   sums[0].failed_at = 11 * SECOND + 5;
   sums[0].error = 700;
   for (Tally& sum : sums) sum.last = true;
-  model.tallied(sums);
+  model.tallied({sums});
   // Another process with the same pid.
   model.tallied({{{.pid = 7, .function = launch, .calls = 1, .ended = 1}}});
   TopInterval second = model.interval(2 * SECOND);
