@@ -169,7 +169,8 @@ Result<SourceOptions> CaptureFlags::source_options() const {
   for (const std::string& key : only_libraries)
     options.filter.libraries.push_back(api_of_key(key)->id);
   options.filter.returns = !no_returns;
-  options.filter.tally = watch && !recorder;
+  options.filter.tally = (watch || metrics) && !recorder;
+  options.tally_times = metrics;
   options.filter.single_launches = single_launches;
   options.follow_children = !no_follow;
   options.driver = kernel;

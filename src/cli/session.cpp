@@ -133,6 +133,12 @@ Result<std::vector<Sink*>> CaptureSession::open_sinks(const CaptureFlags& flags)
     if (flags.recorder) TRY(open_recorder(*flags.recorder, sinks));
     return sinks;
   }
+  if ((metrics_ = flags.metrics)) {
+    sinks.push_back(&metrics_->sink());
+    sinks.push_back(&warnings_);
+    if (flags.recorder) TRY(open_recorder(*flags.recorder, sinks));
+    return sinks;
+  }
   TRY(open_trace(TRY(flags.output_options()), flags.redact, sinks));
   if (flags.log) {
     log_ = std::make_unique<LogSink>([](std::string line) { log::note("{}", line); },
@@ -220,6 +226,10 @@ Result<> CaptureSession::begin(Session session, const std::function<void(Capture
   select(*capture_);
   TRY(capture_->start(*sink_, session));
   if (top_screen_) top_screen_->start();
+  if (metrics_) {
+    TRY(metrics_->start());
+    log::hint("metrics are at {}", metrics_->url());
+  }
   if (recorder_)
     log::hint("the last events are kept in memory; {}`kill -USR1 {}` writes them",
               top_screen_ ? "w or " : "", ::getpid());
@@ -344,6 +354,7 @@ Result<int> CaptureSession::run_until(const Until& until) {
   if (sampler_) sampler_->stop([this] { capture_->look(); });
   if (taper_) taper_->close();
   Totals totals = capture_->stop(ended.reason, command_status);
+  if (metrics_) metrics_->stop();
   if (top_screen_) watched_->show(top_screen_->close());
   TraceWritten written = trace_ ? trace_->written() : TraceWritten();
   if (trace_ && !quiet_) say_end(std::move(totals), written);

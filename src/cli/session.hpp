@@ -11,6 +11,7 @@
 
 #include "capture/capture.hpp"
 #include "cli/capture_flags.hpp"
+#include "cli/metrics_server.hpp"
 #include "cli/signals.hpp"
 #include "cli/started_command.hpp"
 #include "cli/top_screen.hpp"
@@ -98,6 +99,7 @@ class CaptureSession {
   std::unique_ptr<SwitchReader> switches_;  // until the sampler has it
   std::string switches_why_not_;
   std::unique_ptr<GpuSampler> sampler_;  // null: not wanted
+  MetricsServer* metrics_ = nullptr;     // null: nobody asks for metrics
   taping::Taper* taper_ = nullptr;       // null: no iteration is to be captured
 };
 

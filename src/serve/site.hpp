@@ -1,15 +1,12 @@
 // What is answered to a request, whatever brings it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "serve/address.hpp"
-#include "serve/catalog.hpp"
-#include "serve/reports.hpp"
 
 namespace cudabpf::serve {
 
@@ -17,7 +14,7 @@ struct Request {
   std::string method, target;
   std::vector<std::string> hosts;  // every Host header that it has: one is right
   std::string cookies, if_none_match;
-  IsWanted is_wanted;  // whether the client is still there
+  std::function<bool()> is_wanted;  // whether the client is still there
 };
 
 struct Answer {
@@ -28,23 +25,23 @@ struct Answer {
 
 class Site {
  public:
-  // An empty token: none is asked for.
-  Site(const Folder& folder, const Address& address, std::string token);
-
-  Answer answer(const Request& request);
-  // Nobody is to wait for a report any more.
-  void end() { reports_.end(); }
-
- private:
-  Answer answer_route(const Request& request);
-  Answer list();
-  Answer traces();
-  Answer report(const std::string& name, const Request& request);
-
-  const Address& address_;
-  std::string token_;
-  Catalog catalog_;
-  Reports reports_;
+  virtual ~Site() = default;
+  // Called on a thread for each connection.
+  virtual Answer answer(const Request& request) = 0;
+  // Nobody is to wait for an answer any more.
+  virtual void end() {}
 };
+
+// Browsers may neither guess what it is nor show it within another site's page.
+Answer answer_with(unsigned status, const char* type, std::shared_ptr<const std::string> body,
+                   const char* caching);
+// Pages bring a policy of their own. Anything else may load nothing at all.
+void add_policy(Answer& answer, std::string_view policy = "default-src 'none'");
+// With a line that says why.
+Answer refused(unsigned status, std::string_view why);
+Answer refused_method(std::string_view why);
+inline bool only_reads(const Request& request) {
+  return request.method == "GET" || request.method == "HEAD";
+}
 
 }  // namespace cudabpf::serve

@@ -12,6 +12,7 @@
 #include "cli/signals.hpp"
 #include "serve/server.hpp"
 #include "serve/token.hpp"
+#include "serve/traces_site.hpp"
 #include "util/console/log.hpp"
 #include "util/exit_codes.hpp"
 #include "util/system/privileges.hpp"
@@ -67,7 +68,7 @@ Result<int> serve_folder(const ServeFlags& flags) {
   Signals signals;  // threads inherit the signals that it blocks
   Fd listening = TRY(address.listen());
   std::string token = flags.no_token ? "" : TRY(serve::new_token());
-  serve::Site site(folder, address, token);
+  serve::TracesSite site(folder, address, token);
   auto server = TRY(serve::Server::start(std::move(listening), site));
   warn_of_root(flags.no_token);
   TRY(print_address(address, token));

@@ -1,4 +1,4 @@
-#include "serve/site.hpp"
+#include "serve/traces_site.hpp"
 
 #include <fmt/format.h>
 
@@ -74,7 +74,7 @@ struct Served {
   Folder open;
   Address address = *Address::parse("127.0.0.1:8077");
   std::string token_;
-  Site site{open, address, token_};
+  TracesSite site{open, address, token_};
 };
 
 std::string header_of(const Answer& answer, const std::string& name) {

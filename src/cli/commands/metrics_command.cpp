@@ -1,0 +1,68 @@
+// cudabpf metrics: counts the machine's calls for Prometheus, and records none of them.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/captures.hpp"
+#include "cli/commands.hpp"
+#include "cli/help.hpp"
+#include "cli/metrics_server.hpp"
+#include "cli/recorder_flags.hpp"
+#include "util/exit_codes.hpp"
+
+namespace cudabpf::cli {
+
+namespace {
+
+struct MetricsFlags {
+  CaptureFlags capture;
+  RecorderFlags recorder;
+  MetricsServer::Options server;
+};
+
+Result<int> serve_metrics(MetricsFlags flags) {
+  flags.capture.recorder = TRY(flags.recorder.options());
+  auto server = TRY(MetricsServer::open(flags.server));
+  flags.capture.metrics = server.get();
+  return capture_machine(flags.capture);
+}
+
+}  // namespace
+
+void add_metrics(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<MetricsFlags>();
+  flags->server.listen = "127.0.0.1:8078";
+  CLI::App* sub = app.add_subcommand(
+      "metrics", "Count the machine's calls by pod, service and program, for Prometheus");
+  sub->add_option("--listen", flags->server.listen,
+                  "Address to listen at: IP:PORT; port 0 takes a free one")
+      ->type_name("ADDRESS")
+      ->capture_default_str();
+  sub->add_option("--host-name", flags->server.names,
+                  "A name under which clients on this machine reach it; may be repeated")
+      ->type_name("HOST");
+  sub->add_option("--max-series", flags->server.most_series,
+                  "The most label sets of a metric: workloads beyond count as (other)")
+      ->type_name("N")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000}))
+      ->capture_default_str();
+  sub->add_flag("--kernel", flags->capture.kernel, "Also count ioctls to the NVIDIA driver");
+  flags->capture.add_profile_to(*sub);
+  flags->capture.add_library_to(*sub);
+  flags->capture.add_ring_size_to(*sub);
+  sub->add_option("--duration", flags->capture.duration, "Stop after this long (30s, 15m, 2h)")
+      ->type_name("TIME");
+  flags->recorder.add_to(*sub);
+  add_footer(*sub,
+             {"sudo cudabpf metrics   then: curl -s http://127.0.0.1:8078/metrics",
+              "sudo cudabpf metrics --listen 0.0.0.0:8078   for a Prometheus elsewhere",
+              "sudo cudabpf metrics --dump-on error   also a trace of what led to the first error"},
+             capture_statuses());
+  sub->callback([flags, &action] { action = [flags] { return serve_metrics(*flags); }; });
+}
+
+}  // namespace cudabpf::cli

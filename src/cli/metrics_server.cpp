@@ -1,0 +1,42 @@
+#include "cli/metrics_server.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "sink/metrics/metrics_text.hpp"
+
+namespace cudabpf::cli {
+
+MetricsServer::MetricsServer(const Options& options, serve::Address address)
+    : address_(std::move(address)),
+      sink_(options.most_series),
+      site_(address_, MetricsText::CONTENT_TYPE, [this] { return sink_.page(); }) {}
+
+Result<std::unique_ptr<MetricsServer>> MetricsServer::open(const Options& options) {
+  auto address = TRY(serve::Address::parse(options.listen));
+  for (const std::string& name : options.names) TRY(address.add_name(name));
+  std::unique_ptr<MetricsServer> server(new MetricsServer(options, std::move(address)));
+  server->listening_ = TRY(server->address_.listen());
+  server->end_ = Fd(::eventfd(0, EFD_CLOEXEC));
+  if (!server->end_) return errno_error("starting the server");
+  return server;
+}
+
+Result<> MetricsServer::start() {
+  server_ = TRY(serve::Server::start(std::move(listening_), site_));
+  thread_ = std::thread([this] { server_->run(end_.get()); });
+  return ok();
+}
+
+void MetricsServer::stop() {
+  if (!thread_.joinable()) return;
+  std::uint64_t one = 1;
+  [[maybe_unused]] auto written = ::write(end_.get(), &one, sizeof(one));
+  thread_.join();
+  server_.reset();
+}
+
+}  // namespace cudabpf::cli

@@ -1,0 +1,48 @@
+// The metrics of a capture, for whoever asks at an address while it runs.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "serve/metrics_site.hpp"
+#include "serve/server.hpp"
+#include "sink/metrics/metrics_sink.hpp"
+#include "util/result.hpp"
+#include "util/system/fd.hpp"
+
+namespace cudabpf::cli {
+
+class MetricsServer {
+ public:
+  struct Options {
+    std::string listen;
+    std::vector<std::string> names;  // by which clients may call it
+    std::size_t most_series = 1000;
+  };
+  // Takes the address, so that what is wrong with it shows up early.
+  static Result<std::unique_ptr<MetricsServer>> open(const Options& options);
+  ~MetricsServer() { stop(); }
+  MetricsServer(const MetricsServer&) = delete;
+  MetricsServer& operator=(const MetricsServer&) = delete;
+
+  Sink& sink() { return sink_; }
+  std::string url() const { return address_.url() + "metrics"; }
+  // Answers from now on, on threads of its own.
+  Result<> start();
+  void stop();
+
+ private:
+  MetricsServer(const Options& options, serve::Address address);
+
+  serve::Address address_;
+  MetricsSink sink_;
+  serve::MetricsSite site_;
+  Fd listening_, end_;
+  std::unique_ptr<serve::Server> server_;
+  std::thread thread_;
+};
+
+}  // namespace cudabpf::cli

@@ -1,0 +1,270 @@
+#include "sink/metrics/ledger.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "util/limited.hpp"
+#include "util/saturating.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+constexpr std::uint64_t SECOND_NS = 1'000'000'000;
+// Its last tallies come within a fraction of a second.
+constexpr std::uint64_t ENDED_PROCESS_KEPT_NS = 5 * SECOND_NS;
+// A workload that is gone stays on this many pages, for this long at least, and then no longer;
+// where nobody reads pages, for that long.
+constexpr unsigned PAGES_KEPT = 2;
+constexpr std::uint64_t LEAST_KEPT_NS = 60 * SECOND_NS, MOST_KEPT_NS = 300 * SECOND_NS;
+
+void add_grown(Times& to, const Times& now, const Times& before) {
+  to.time_ns += grown(now.time_ns, before.time_ns);
+  for (std::size_t i = 0; i < to.calls.size(); i++)
+    to.calls[i] += grown(now.calls[i], before.calls[i]);
+}
+
+void take_figures(GpuSample& latest, const GpuSample& sample) {
+  latest.ts = sample.ts;
+#define GPU_FIGURE(key, unit, decimals, most, title) \
+  if (sample.key) latest.key = sample.key;
+#include "cudabpf/gpu_figures.def"
+#undef GPU_FIGURE
+  if (sample.throttle) latest.throttle = sample.throttle;
+}
+
+}  // namespace
+
+void Ledger::begin(const Session& session) {
+  others_->sums.workload.program = OTHER_WORKLOADS;
+  kept_.driver_traced = session.driver_traced;
+  for (const Library& one : session.libraries) library(one);
+  for (const SampledGpu& gpu : session.sampling.gpus) {
+    kept_.gpus.push_back({gpu, {}});
+    kept_.gpus.back().latest.device = gpu.device;
+  }
+}
+
+Ledger::Series& Ledger::admit(const Workload& workload) {
+  auto at = series_.find(workload);
+  if (at != series_.end()) return *at->second;
+  if (series_.size() >= most_workloads_) {
+    kept_.workloads_refused++;
+    return *others_;
+  }
+  auto& made = series_[workload];
+  made = std::make_unique<Series>();
+  made->sums.workload = workload;
+  return *made;
+}
+
+Ledger::Series& Ledger::series_of(Of& of) {
+  if (of.series) return *of.series;
+  Series& series = admit(of.workload);
+  of.series = &series;
+  series.users++;
+  series.sums.processes += of.alive;
+  node_.processes += of.alive;
+  return series;
+}
+
+void Ledger::leave(Of& of) {
+  if (!of.series) return;
+  Series& series = *of.series;
+  change_alive(of, false);
+  series.sums.held -= of.held;
+  node_.held -= of.held;
+  of.held = 0;
+  of.series = nullptr;
+  if (--series.users > 0) return;
+  series.gone_ns = now_ns_;
+  series.pages_since = 0;
+}
+
+void Ledger::change_alive(Of& of, bool alive) {
+  if (of.alive == alive) return;
+  of.alive = alive;
+  if (!alive) of.ended_ns = now_ns_;
+  if (!of.series) return;
+  for (WorkloadSums* sums : {&of.series->sums, &node_})
+    alive ? sums->processes++ : sums->processes--;
+}
+
+Ledger::Of& Ledger::of(std::uint32_t pid) {
+  bool has_room = has_room_for(processes_, pid, MAX_PROCESSES);
+  auto& of = has_room ? processes_[pid] : other_processes_;
+  if (!has_room) kept_.processes_refused++;
+  if (of) return *of;
+  of = std::make_unique<Of>();
+  of->workload.program = UNKNOWN_PROGRAM;
+  of->ended_ns = now_ns_;  // until it is known to be alive
+  if (has_room) return *of;
+  of->series = others_.get();
+  others_->users++;
+  return *of;
+}
+
+void Ledger::note_held(Of& of) {
+  std::uint64_t held = 0;
+  for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++)
+    if (static_cast<MemoryKind>(kind) != MemoryKind::host) held += of.memory.figures()[kind].held;
+  add(of, [&](WorkloadSums& sums) {
+    sums.held = sums.held - of.held + held;
+    sums.most_held = std::max(sums.most_held, sums.held);
+  });
+  of.held = held;
+}
+
+void Ledger::process(const Process& process) {
+  Of& of = this->of(process.pid);
+  if (&of == other_processes_.get()) return;
+  of.memory.process(process);
+  if (of.series) note_held(of);
+  if (process.op == Process::Op::exit) return change_alive(of, false);
+  Workload workload = workload_of(process, pods_);
+  if (workload != of.workload) leave(of);
+  of.workload = std::move(workload);
+  change_alive(of, true);
+}
+
+void Ledger::add_error(WorkloadSums& sums, ApiId api, int result, std::uint64_t calls) {
+  if (has_room_for(sums.errors, std::pair(api, result), MAX_RESULTS))
+    sums.errors[{api, result}] += calls;
+}
+
+void Ledger::call(const Call& call) {
+  const Function& function = *call.function;
+  Of& of = this->of(call.pid);
+  bool ended = call.has_return || call.entry_lost;
+  bool failed = ended && function.is_failure(call.result);
+  add(of, [&](WorkloadSums& sums) {
+    WorkloadSums::OfClass& to = sums.classes[static_cast<std::size_t>(class_of(function))];
+    to.calls++;
+    to.failed += failed;
+    if (function.copies()) to.bytes += call.details.size.value_or(0);
+    if (call.has_return) to.times.add(call.duration);
+    if (failed) add_error(sums, function.api, call.result, 1);
+  });
+  of.memory.call(call);
+  if (RunMemory::concerns(function)) note_held(of);
+}
+
+void Ledger::tallied(const Tallies& tallies) {
+  for (const Tally& tally : tallies.functions) tallied(tally);
+  for (const ClassTally& tally : tallies.classes) tallied(tally);
+  for (const FailureTally& tally : tallies.failures) tallied(tally);
+  // Their ends may have been lost.
+  std::set<std::uint32_t> gone;
+  for (const Tally& tally : tallies.functions)
+    tally.last ? void(gone.insert(tally.pid)) : void(gone.erase(tally.pid));
+  for (std::uint32_t pid : gone) change_alive(of(pid), false);
+}
+
+void Ledger::tallied(const Tally& now) {
+  const Function& function = *now.function;
+  auto at = functions_.try_emplace({now.pid, now.function}).first;
+  Before& before = at->second;
+  const Tally& was = before.tally;
+  add(of(now.pid), [&](WorkloadSums& sums) {
+    WorkloadSums::OfClass& to = sums.classes[static_cast<std::size_t>(class_of(function))];
+    to.calls += grown(now.calls, was.calls);
+    to.failed += grown(now.failed, was.failed);
+    if (function.copies()) to.bytes += grown(now.bytes, was.bytes);
+  });
+  // While some calls end and others begin, it is not known which one is open.
+  bool waits = now.calls > now.ended;
+  if (!waits)
+    before.open_since_ns = 0;
+  else if (!before.open_since_ns || now.ended != was.ended)
+    before.open_since_ns = now_ns_;
+  before.tally = now;
+  if (now.last) functions_.erase(at);
+}
+
+void Ledger::tallied(const ClassTally& now) {
+  auto at = classes_.try_emplace({now.pid, now.of}).first;
+  add(of(now.pid), [&](WorkloadSums& sums) {
+    add_grown(sums.classes[static_cast<std::size_t>(now.of)].times, now.times, at->second);
+  });
+  at->second = now.times;
+  if (now.last) classes_.erase(at);
+}
+
+// Calls of other libraries are never only counted.
+void Ledger::tallied(const FailureTally& now) {
+  auto at = failures_.try_emplace({now.pid, now.result}).first;
+  add(of(now.pid), [&](WorkloadSums& sums) {
+    if (std::uint64_t more = grown(now.calls, at->second))
+      add_error(sums, ApiId::cuda, now.result, more);
+  });
+  at->second = now.calls;
+  if (now.last) failures_.erase(at);
+}
+
+void Ledger::driver_call(const DriverCall& call) {
+  if (call.op == DriverCall::Op::ioctl)
+    add(of(call.pid), [](WorkloadSums& sums) { sums.ioctls++; });
+}
+
+void Ledger::gpu_error(const GpuError& error) {
+  std::pair key(error.xid, error.device);
+  if (has_room_for(kept_.xids, key, MAX_XIDS)) kept_.xids[key]++;
+}
+
+void Ledger::gpu_sample(const GpuSample& sample) {
+  for (LedgerGpu& one : kept_.gpus)
+    if (one.gpu.device == sample.device) take_figures(one.latest, sample);
+}
+
+void Ledger::library(const Library& library) {
+  const Api* api = api_of_key(library.api);
+  if (!api) return;
+  auto& [probed, failed] = kept_.libraries[api->id];
+  (library.error.empty() ? probed : failed)++;
+}
+
+void Ledger::lost(const LossEvent& loss) {
+  auto reason = static_cast<std::size_t>(loss.reason);
+  if (loss.count)
+    kept_.lost[reason] += *loss.count;
+  else
+    kept_.uncounted[reason]++;
+}
+
+void Ledger::tick(std::uint64_t now_ns) {
+  now_ns_ = now_ns;
+  std::erase_if(processes_, [&](auto& one) {
+    Of& of = *one.second;
+    if (of.alive || now_ns - of.ended_ns < ENDED_PROCESS_KEPT_NS) return false;
+    leave(of);
+    return true;
+  });
+  std::erase_if(series_, [&](const auto& one) {
+    const Series& series = *one.second;
+    if (series.users) return false;
+    std::uint64_t gone = now_ns - series.gone_ns;
+    return gone >= MOST_KEPT_NS || (gone >= LEAST_KEPT_NS && series.pages_since >= PAGES_KEPT);
+  });
+}
+
+LedgerPage Ledger::page() {
+  LedgerPage page = kept_;
+  std::map<const Series*, std::uint64_t> open;
+  for (const auto& [key, before] : functions_) {
+    auto process = processes_.find(key.first);
+    if (!before.open_since_ns || process == processes_.end()) continue;
+    std::uint64_t& oldest = open[process->second->series];
+    oldest = std::max(oldest, now_ns_ - before.open_since_ns);
+  }
+  auto print = [&](Series& series) {
+    WorkloadSums& sums = page.workloads.emplace_back(series.sums);
+    if (auto at = open.find(&series); at != open.end()) sums.oldest_open_ns = at->second;
+    series.pages_since++;
+  };
+  for (auto& [workload, series] : series_) print(*series);
+  if (kept_.workloads_refused || kept_.processes_refused) print(*others_);
+  page.node = node_;
+  return page;
+}
+
+}  // namespace cudabpf

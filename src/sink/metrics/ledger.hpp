@@ -1,0 +1,134 @@
+// Sums that only grow, of calls by workload and class: what metrics print.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cudabpf/call_class.hpp"
+#include "cudabpf/sink.hpp"
+#include "sink/metrics/workload.hpp"
+#include "sink/run_memory.hpp"
+#include "util/hash.hpp"
+
+namespace cudabpf {
+
+// A workload's sums, or those of the whole node.
+struct WorkloadSums {
+  struct OfClass {
+    std::uint64_t calls = 0;   // that have begun, or, of those that are recorded, ended
+    std::uint64_t failed = 0;  // of them
+    std::uint64_t bytes = 0;   // that they were to copy
+    Times times;               // of those that have ended
+  };
+  Workload workload;
+  std::array<OfClass, CALL_CLASSES> classes{};
+  std::map<std::pair<ApiId, int>, std::uint64_t> errors;  // failed calls by result
+  std::uint64_t ioctls = 0;
+  std::uint64_t held = 0, most_held = 0;  // bytes of its allocations, without host memory
+  std::uint64_t processes = 0;            // that are alive
+  std::uint64_t oldest_open_ns = 0;       // how long its oldest call has been open, at least
+};
+
+// A GPU's latest figures.
+struct LedgerGpu {
+  SampledGpu gpu;
+  GpuSample latest;  // the figures that are read seldom are from an earlier sample
+};
+
+struct LedgerPage {
+  std::vector<WorkloadSums> workloads;
+  WorkloadSums node;                    // of all, also of workloads that are gone
+  std::uint64_t workloads_refused = 0;  // that count as (other), since there were too many
+  std::uint64_t processes_refused = 0;
+  std::vector<LedgerGpu> gpus;
+  std::map<std::pair<std::uint32_t, std::string>, std::uint64_t> xids;  // by number and device
+  std::array<std::uint64_t, LOSS_COUNT> lost{};                         // events, by reason
+  std::array<std::uint64_t, LOSS_COUNT> uncounted{};  // how often it is not known how many
+  std::map<ApiId, std::pair<std::uint64_t, std::uint64_t>> libraries;  // probed, and failed to
+  bool driver_traced = false;
+};
+
+class Ledger {
+ public:
+  static constexpr std::size_t MAX_PROCESSES = 16384, MAX_XIDS = 256, MAX_RESULTS = 64;
+
+  // At most so many label sets in each metric, besides those of other workloads: a workload is
+  // admitted if there is room for all its classes, and keeps its place until it is gone.
+  Ledger(std::size_t most_series, PodNames pods)
+      : most_workloads_(std::max<std::size_t>(most_series / CALL_CLASSES, 1)),
+        pods_(std::move(pods)) {}
+
+  void begin(const Session& session);
+  void call(const Call& call);
+  void tallied(const Tallies& tallies);
+  void driver_call(const DriverCall& call);
+  void gpu_error(const GpuError& error);
+  void gpu_sample(const GpuSample& sample);
+  void process(const Process& process);
+  void library(const Library& library);
+  void lost(const LossEvent& loss);
+  // Time has passed: forgets processes and workloads that are gone.
+  void tick(std::uint64_t now_ns);
+
+  // What there is to print. Workloads that are gone are printed twice more, for a minute at least.
+  LedgerPage page();
+
+ private:
+  struct Series {
+    WorkloadSums sums;
+    std::size_t users = 0;      // processes that may still add to it
+    std::uint64_t gone_ns = 0;  // when the last of these was gone
+    unsigned pages_since = 0;   // on which it was
+  };
+  struct Of {
+    Workload workload;
+    Series* series = nullptr;  // null: it has added nothing yet
+    RunMemory memory;
+    std::uint64_t held = 0;
+    bool alive = false;
+    std::uint64_t ended_ns = 0;  // unless it is alive
+  };
+  // Sums of a living process, as they came last.
+  struct Before {
+    Tally tally;
+    std::uint64_t open_since_ns = 0;  // 0: no call is open
+  };
+
+  Of& of(std::uint32_t pid);
+  // A process that calls nothing needs no series.
+  Series& series_of(Of& of);
+  Series& admit(const Workload& workload);
+  void leave(Of& of);
+  void change_alive(Of& of, bool alive);
+  void note_held(Of& of);
+  template <typename Add>
+  void add(Of& of, Add add) {
+    add(series_of(of).sums);
+    add(node_);
+  }
+  static void add_error(WorkloadSums& sums, ApiId api, int result, std::uint64_t calls);
+  void tallied(const Tally& now);
+  void tallied(const ClassTally& now);
+  void tallied(const FailureTally& now);
+
+  const std::size_t most_workloads_;
+  PodNames pods_;
+  std::uint64_t now_ns_ = 0;
+  std::map<Workload, std::unique_ptr<Series>> series_;
+  std::unique_ptr<Series> others_ = std::make_unique<Series>();
+  WorkloadSums node_;
+  HashMap<std::uint32_t, std::unique_ptr<Of>> processes_;
+  std::unique_ptr<Of> other_processes_;  // those that found no room
+  // The source bounds how many there are of each.
+  std::map<std::pair<std::uint32_t, const Function*>, Before> functions_;
+  std::map<std::pair<std::uint32_t, CallClass>, Times> classes_;
+  std::map<std::pair<std::uint32_t, int>, std::uint64_t> failures_;
+  LedgerPage kept_;  // what is not of workloads
+};
+
+}  // namespace cudabpf

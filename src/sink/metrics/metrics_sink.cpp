@@ -1,0 +1,60 @@
+#include "sink/metrics/metrics_sink.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "sink/metrics/metrics_page.hpp"
+#include "util/system/clock.hpp"
+
+namespace cudabpf {
+
+namespace {
+
+constexpr double NS_IN_A_SECOND = 1e9;
+
+// 0: the system does not say.
+std::uint64_t resident_bytes() {
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/proc/self/statm", "re"),
+                                                       &std::fclose);
+  unsigned long long all = 0, resident = 0;
+  if (!file || std::fscanf(file.get(), "%llu %llu", &all, &resident) != 2) return 0;
+  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+void MetricsSink::begin(const Session& session) {
+  std::lock_guard lock(mutex_);
+  version_ = session.version;
+  start_seconds_ = static_cast<double>(session.realtime_ns) / NS_IN_A_SECOND;
+  ledger_.tick(now_ns(CLOCK_MONOTONIC));
+  ledger_.begin(session);
+}
+
+void MetricsSink::tallied(const Tallies& tallies) {
+  std::lock_guard lock(mutex_);
+  ledger_.tallied(tallies);
+}
+
+void MetricsSink::flush() {
+  std::lock_guard lock(mutex_);
+  ledger_.tick(now_ns(CLOCK_MONOTONIC));
+}
+
+std::string MetricsSink::page() {
+  LedgerPage page;
+  OwnFigures own;
+  {
+    std::lock_guard lock(mutex_);
+    page = ledger_.page();
+    own.version = version_;
+    own.start_seconds = start_seconds_;
+  }
+  own.cpu_seconds = static_cast<double>(now_ns(CLOCK_PROCESS_CPUTIME_ID)) / NS_IN_A_SECOND;
+  own.memory = resident_bytes();
+  return metrics_page(page, own);
+}
+
+}  // namespace cudabpf

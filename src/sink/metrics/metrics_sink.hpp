@@ -1,0 +1,48 @@
+// Keeps the sums that metrics print. Its page may be asked for on any thread.
+#pragma once
+
+#include <mutex>
+#include <string>
+
+#include "cudabpf/sink.hpp"
+#include "sink/metrics/ledger.hpp"
+
+namespace cudabpf {
+
+class MetricsSink : public Sink {
+ public:
+  explicit MetricsSink(std::size_t most_series, PodNames pods = PodNames())
+      : ledger_(most_series, std::move(pods)) {}
+
+  // As Prometheus reads it. Holds up the thread that takes events no longer than it takes to copy
+  // the sums.
+  std::string page();
+
+  void begin(const Session& session) override;
+  void call(const Call& call) override { locked(&Ledger::call, call); }
+  void driver_call(const DriverCall& call) override { locked(&Ledger::driver_call, call); }
+  void gpu_error(const GpuError& error) override { locked(&Ledger::gpu_error, error); }
+  void gpu_sample(const GpuSample& sample) override { locked(&Ledger::gpu_sample, sample); }
+  void gpu_operation(const GpuOperation&) override {}
+  void gpu_times(const GpuTimes&) override {}
+  void tallied(const Tallies& tallies) override;
+  void process(const Process& process) override { locked(&Ledger::process, process); }
+  void library(const Library& library) override { locked(&Ledger::library, library); }
+  void lost(const LossEvent& loss) override { locked(&Ledger::lost, loss); }
+  void flush() override;
+  void end(const Totals&) override {}
+
+ private:
+  template <typename Event>
+  void locked(void (Ledger::*take)(const Event&), const Event& event) {
+    std::lock_guard lock(mutex_);
+    (ledger_.*take)(event);
+  }
+
+  std::mutex mutex_;
+  Ledger ledger_;
+  std::string version_;
+  double start_seconds_ = 0;
+};
+
+}  // namespace cudabpf

@@ -1,0 +1,70 @@
+#include "util/system/pod_names.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+namespace cudabpf {
+
+namespace {
+
+constexpr std::size_t ID_DIGITS = 64;
+
+// Systemd's cgroups have "_" for the "-" of a uid, and static pods have none.
+std::string plain(std::string_view uid) {
+  std::string plain(uid);
+  std::erase_if(plain, [](char c) { return c == '-' || c == '_'; });
+  return plain;
+}
+
+// Names of a folder; none if it cannot be read. Others may change it meanwhile.
+template <typename Take>
+void for_each_name(const std::string& folder, Take take) {
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error), end;
+  for (; !error && entry != end; entry.increment(error)) take(entry->path().filename().string());
+}
+
+}  // namespace
+
+std::optional<PodNames::Named> PodNames::find(std::string_view pod_uid,
+                                              std::string_view container_id) {
+  std::string uid = plain(pod_uid), id(container_id);
+  bool known = pods_.contains(uid) && (id.empty() || containers_.contains(id));
+  Clock::time_point now = Clock::now();
+  if (!known && (!read_at_ || now - *read_at_ >= std::chrono::seconds(1))) {
+    read_at_ = now;
+    read();
+  }
+  auto pod = pods_.find(uid);
+  if (pod == pods_.end()) return std::nullopt;
+  Named named = pod->second;
+  if (auto container = containers_.find(id); container != containers_.end())
+    named.container = container->second;
+  return named;
+}
+
+// No part of these names has an underscore in it.
+void PodNames::read() {
+  pods_.clear();
+  containers_.clear();
+  for_each_name(logs_ + "/pods", [this](const std::string& name) {
+    std::size_t pod = name.find('_'), uid = name.rfind('_');
+    if (pod == name.npos || uid == pod || pods_.size() == MOST) return;
+    pods_[plain(std::string_view(name).substr(uid + 1))] = {
+        name.substr(0, pod), name.substr(pod + 1, uid - pod - 1), {}};
+  });
+  constexpr std::string_view LOG = ".log";
+  for_each_name(logs_ + "/containers", [this, LOG](const std::string& name) {
+    std::size_t after_namespace = name.rfind('_'), rest = ID_DIGITS + LOG.size();
+    if (!name.ends_with(LOG) || after_namespace == name.npos ||
+        name.size() < after_namespace + 1 + rest + 1 || containers_.size() == MOST)
+      return;
+    std::size_t dash = name.size() - rest - 1;
+    if (name[dash] != '-' || dash <= after_namespace) return;
+    containers_[name.substr(dash + 1, ID_DIGITS)] =
+        name.substr(after_namespace + 1, dash - after_namespace - 1);
+  });
+}
+
+}  // namespace cudabpf

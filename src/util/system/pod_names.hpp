@@ -1,0 +1,41 @@
+// The names of Kubernetes pods and their containers, from the folders in which the kubelet keeps
+// their logs. That takes no API server and no token.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace cudabpf {
+
+class PodNames {
+ public:
+  struct Named {
+    std::string name_space, pod;
+    std::string container;  // empty: not known
+    bool operator==(const Named&) const = default;
+  };
+  // `logs` has a folder `pods` with a subfolder NAMESPACE_POD_UID for each pod, and one named
+  // `containers` with a link POD_NAMESPACE_CONTAINER-ID.log for each container.
+  explicit PodNames(std::string logs = "/var/log") : logs_(std::move(logs)) {}
+
+  // By the pod's uid and the container's id, as cgroups have them. Nothing: there are no logs of
+  // the pod, or they cannot be read. The folders are read again where a pod is new, at most once a
+  // second.
+  std::optional<Named> find(std::string_view pod_uid, std::string_view container_id);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::size_t MOST = 8192;  // names that are kept
+  void read();
+
+  std::string logs_;
+  std::optional<Clock::time_point> read_at_;
+  std::map<std::string, Named> pods_;              // by uid, without dashes
+  std::map<std::string, std::string> containers_;  // the names, by id
+};
+
+}  // namespace cudabpf

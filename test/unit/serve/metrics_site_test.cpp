@@ -1,0 +1,39 @@
+#include "serve/metrics_site.hpp"
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+
+using namespace cudabpf::serve;
+
+namespace {
+
+Answer ask(const std::string& listen, const std::string& host, const std::string& target,
+           const std::string& method = "GET") {
+  auto address = *Address::parse(listen);
+  MetricsSite site(address, "text/x", [] { return std::string("sums 1\n"); });
+  Request request;
+  request.method = method;
+  request.target = target;
+  request.hosts = {host};
+  return site.answer(request);
+}
+
+}  // namespace
+
+TEST_CASE("Metrics have one path, which is only read") {
+  Answer answer = ask("127.0.0.1:8078", "127.0.0.1:8078", "/metrics");
+  CHECK(answer.status == 200);
+  CHECK(*answer.body == "sums 1\n");
+  CHECK(std::count(answer.headers.begin(), answer.headers.end(),
+                   std::pair<std::string, std::string>("Content-Type", "text/x")) == 1);
+  CHECK(ask("127.0.0.1:8078", "localhost", "/metrics?a=b").status == 200);
+  CHECK(ask("127.0.0.1:8078", "localhost", "/metrics", "HEAD").status == 200);
+  CHECK(ask("127.0.0.1:8078", "localhost", "/metrics", "POST").status == 405);
+  CHECK(ask("127.0.0.1:8078", "localhost", "/").status == 200);
+  CHECK(ask("127.0.0.1:8078", "localhost", "/metrics/x").status == 404);
+}
+
+TEST_CASE("Another site's name does not lead to metrics of this machine") {
+  CHECK(ask("127.0.0.1:8078", "evil.example", "/metrics").status == 403);
+  CHECK(ask("0.0.0.0:8078", "gpu-17.example.com:8078", "/metrics").status == 200);
+}

@@ -1,0 +1,254 @@
+#include "sink/metrics/ledger.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <numeric>
+#include <string>
+
+#include "support/sample_calls.hpp"
+
+using namespace cudabpf;
+
+namespace {
+
+constexpr std::uint64_t A_SECOND = 1'000'000'000;
+const Function* const LAUNCH = find_function("cuLaunchKernel");
+const Function* const SYNC = find_function("cuCtxSynchronize");
+const Function* const TO_HOST = find_function("cuMemcpyDtoH_v2");
+
+struct Kept {
+  explicit Kept(std::size_t most_series = 1000) : ledger(most_series, PodNames("/nowhere")) {
+    ledger.tick(A_SECOND);
+    ledger.begin({});
+  }
+  void process(Process::Op op, std::uint32_t pid, const std::string& program) {
+    Process process;
+    process.op = op;
+    process.pid = pid;
+    process.exe = "/opt/" + program;
+    ledger.process(process);
+  }
+  void begins(std::uint32_t pid, const std::string& program) {
+    process(Process::Op::start, pid, program);
+  }
+  void ends(std::uint32_t pid) { process(Process::Op::exit, pid, "x"); }
+  void tallied(std::uint32_t pid, const Function* function, std::uint64_t calls,
+               bool last = false) {
+    ledger.tallied(
+        {{{.pid = pid, .function = function, .calls = calls, .ended = calls, .last = last}}});
+  }
+
+  Ledger ledger;
+};
+
+std::uint64_t calls_in(const WorkloadSums& sums) {
+  std::uint64_t calls = 0;
+  for (const auto& one : sums.classes) calls += one.calls;
+  return calls;
+}
+
+std::uint64_t calls_in(const std::vector<WorkloadSums>& workloads) {
+  std::uint64_t calls = 0;
+  for (const WorkloadSums& one : workloads) calls += calls_in(one);
+  return calls;
+}
+
+const WorkloadSums* find(const LedgerPage& page, std::string_view program) {
+  for (const WorkloadSums& one : page.workloads)
+    if (one.workload.program == program) return &one;
+  return nullptr;
+}
+
+std::size_t at(CallClass which) { return static_cast<std::size_t>(which); }
+
+}  // namespace
+
+TEST_CASE("Metrics add up what the kernel counts, by program and class") {
+  Kept kept;
+  kept.begins(7, "app");
+  kept.begins(8, "app");
+  kept.begins(9, "idle");
+  Tallies tallies;
+  tallies.functions = {
+      {.pid = 7, .function = LAUNCH, .calls = 5, .ended = 4},
+      {.pid = 7, .function = TO_HOST, .calls = 2, .failed = 1, .bytes = 300, .ended = 2},
+      {.pid = 8, .function = LAUNCH, .calls = 1, .ended = 1}};
+  Times times;
+  times.add(1000);
+  times.add(1001);
+  tallies.classes = {{.pid = 7, .of = CallClass::to_host, .times = times}};
+  tallies.failures = {{.pid = 7, .result = 700, .calls = 1}};
+  kept.ledger.tallied(tallies);
+  kept.ledger.tallied(tallies);  // nothing new
+  LedgerPage page = kept.ledger.page();
+  REQUIRE(page.workloads.size() == 1);  // who calls nothing has no series
+  const WorkloadSums& app = page.workloads[0];
+  CHECK(app.workload.program == "app");
+  CHECK(app.processes == 2);
+  CHECK(app.classes[at(CallClass::launch)].calls == 6);
+  const auto& copies = app.classes[at(CallClass::to_host)];
+  CHECK(copies.calls == 2);
+  CHECK(copies.failed == 1);
+  CHECK(copies.bytes == 300);
+  CHECK(copies.times.calls[0] == 1);
+  CHECK(copies.times.calls[1] == 1);
+  CHECK(copies.times.time_ns == 2001);
+  CHECK(app.errors.at({ApiId::cuda, 700}) == 1);
+  CHECK(calls_in(page.node) == 8);
+}
+
+TEST_CASE("Calls that are recorded one by one count as well") {
+  Kept kept;
+  kept.begins(4242, "app");
+  SampleCall alloc("cuMemAlloc_v2", {0x7000, 4096}, {0x9000});
+  kept.ledger.call(alloc);
+  SampleCall failed("cuMemAlloc_v2", {0x7000, 1 << 30}, {0});
+  failed.fail(2);
+  kept.ledger.call(failed);
+  LedgerPage page = kept.ledger.page();
+  const WorkloadSums* app = find(page, "app");
+  REQUIRE(app);
+  CHECK(app->classes[at(CallClass::memory)].calls == 2);
+  CHECK(app->classes[at(CallClass::memory)].failed == 1);
+  CHECK(app->classes[at(CallClass::memory)].times.calls[1] == 2);  // 2.5 us each
+  CHECK(app->errors.at({ApiId::cuda, 2}) == 1);
+  CHECK(app->held == 4096);
+  CHECK(page.node.held == 4096);
+  kept.ends(4242);
+  page = kept.ledger.page();
+  CHECK(find(page, "app")->held == 0);
+  CHECK(find(page, "app")->most_held == 4096);
+}
+
+TEST_CASE("Workloads beyond the limit count as others, and keep doing so") {
+  Kept kept(2 * CALL_CLASSES);
+  for (std::uint32_t pid = 1; pid <= 5; pid++) {
+    kept.begins(pid, "p" + std::to_string(pid));
+    kept.tallied(pid, SYNC, pid);
+  }
+  LedgerPage page = kept.ledger.page();
+  CHECK(page.workloads.size() == 3);
+  CHECK(calls_in(*find(page, OTHER_WORKLOADS)) == 3 + 4 + 5);
+  CHECK(calls_in(page.workloads) == calls_in(page.node));
+  CHECK(page.workloads_refused == 3);
+  // A place that has become free is for those that come later.
+  kept.ends(1);
+  kept.tallied(1, SYNC, 1, true);
+  for (std::uint64_t s = 2; s < 400; s += 30) kept.ledger.tick(s * A_SECOND);
+  kept.tallied(5, SYNC, 50);
+  kept.begins(6, "p6");
+  kept.tallied(6, SYNC, 60);
+  page = kept.ledger.page();
+  CHECK(find(page, "p5") == nullptr);
+  CHECK(calls_in(*find(page, OTHER_WORKLOADS)) == 3 + 4 + 50);
+  CHECK(calls_in(*find(page, "p6")) == 60);
+  CHECK(calls_in(page.node) == 1 + 2 + 3 + 4 + 50 + 60);
+}
+
+TEST_CASE("A workload that is gone is on two more pages, and the node's sums stay") {
+  Kept kept;
+  kept.begins(7, "app");
+  kept.tallied(7, LAUNCH, 5);
+  kept.ends(7);
+  kept.tallied(7, LAUNCH, 6, true);  // what it did last comes after its end
+  kept.ledger.tick(10 * A_SECOND);
+  CHECK(calls_in(*find(kept.ledger.page(), "app")) == 6);
+  CHECK(find(kept.ledger.page(), "app")->processes == 0);
+  kept.ledger.tick(40 * A_SECOND);
+  CHECK(find(kept.ledger.page(), "app"));  // another may read pages, too
+  kept.ledger.tick(71 * A_SECOND);
+  CHECK_FALSE(find(kept.ledger.page(), "app"));
+  CHECK(calls_in(kept.ledger.page().node) == 6);
+
+  kept.begins(8, "unread");
+  kept.tallied(8, LAUNCH, 1, true);
+  kept.ends(8);
+  kept.ledger.tick(80 * A_SECOND);
+  kept.ledger.tick(200 * A_SECOND);
+  kept.begins(9, "unread");  // it comes back
+  kept.tallied(9, LAUNCH, 4);
+  CHECK(calls_in(*find(kept.ledger.page(), "unread")) == 5);
+  kept.ends(9);
+  kept.tallied(9, LAUNCH, 4, true);
+  kept.ledger.tick(210 * A_SECOND);
+  kept.ledger.tick(520 * A_SECOND);
+  CHECK_FALSE(find(kept.ledger.page(), "unread"));
+}
+
+TEST_CASE("A pid that is used again continues nothing") {
+  Kept kept;
+  kept.begins(7, "first");
+  kept.tallied(7, LAUNCH, 5);
+  kept.ends(7);
+  kept.tallied(7, LAUNCH, 5, true);
+  kept.begins(7, "second");
+  kept.tallied(7, LAUNCH, 2);
+  LedgerPage page = kept.ledger.page();
+  CHECK(calls_in(*find(page, "first")) == 5);
+  CHECK(calls_in(*find(page, "second")) == 2);
+  kept.process(Process::Op::exec, 7, "third");  // the kernel's sums go on
+  kept.tallied(7, LAUNCH, 9);
+  page = kept.ledger.page();
+  CHECK(calls_in(*find(page, "second")) == 2);
+  CHECK(find(page, "second")->processes == 0);
+  CHECK(calls_in(*find(page, "third")) == 7);
+  CHECK(find(page, "third")->processes == 1);
+  CHECK(page.node.processes == 1);
+}
+
+TEST_CASE("A process whose end was lost ends with its last sums") {
+  Kept kept;
+  kept.begins(7, "app");
+  kept.tallied(7, LAUNCH, 5, true);
+  CHECK(find(kept.ledger.page(), "app")->processes == 0);
+  kept.tallied(8, LAUNCH, 3);  // and one whose start was lost
+  CHECK(calls_in(*find(kept.ledger.page(), UNKNOWN_PROGRAM)) == 3);
+}
+
+TEST_CASE("The age of an open call is known as far as it is certain") {
+  Kept kept;
+  kept.begins(7, "app");
+  auto open = [&](std::uint64_t second, std::uint64_t calls, std::uint64_t ended) {
+    kept.ledger.tick(second * A_SECOND);
+    kept.ledger.tallied({{{.pid = 7, .function = SYNC, .calls = calls, .ended = ended}}});
+    return find(kept.ledger.page(), "app")->oldest_open_ns;
+  };
+  CHECK(open(2, 3, 3) == 0);
+  CHECK(open(3, 4, 3) == 0);
+  CHECK(open(8, 4, 3) == 5 * A_SECOND);
+  CHECK(open(9, 5, 4) == 0);  // perhaps another one
+  CHECK(open(10, 5, 5) == 0);
+}
+
+TEST_CASE("Results, Xids and losses have an end") {
+  Kept kept;
+  kept.begins(7, "app");
+  Tallies many;
+  for (int result = 1; result < 1000; result++)
+    many.failures.push_back({.pid = 7, .result = result, .calls = 1});
+  kept.ledger.tallied(many);
+  for (std::uint32_t xid = 0; xid < 1000; xid++) {
+    GpuError error;
+    error.xid = xid;
+    kept.ledger.gpu_error(error);
+  }
+  kept.ledger.lost({.reason = Loss::tally_full, .count = 5, .since = 0, .until = 0, .detail = {}});
+  kept.ledger.lost(
+      {.reason = Loss::late_library, .count = {}, .since = 0, .until = 0, .detail = {}});
+  LedgerPage page = kept.ledger.page();
+  CHECK(find(page, "app")->errors.size() == Ledger::MAX_RESULTS);
+  CHECK(page.xids.size() == Ledger::MAX_XIDS);
+  CHECK(page.lost[static_cast<std::size_t>(Loss::tally_full)] == 5);
+  CHECK(page.uncounted[static_cast<std::size_t>(Loss::late_library)] == 1);
+}
+
+TEST_CASE("Processes beyond the limit count as others") {
+  Kept kept;
+  for (std::uint32_t pid = 1; pid <= Ledger::MAX_PROCESSES + 2; pid++) {
+    kept.begins(pid, "app");
+    kept.tallied(pid, LAUNCH, 1);
+  }
+  LedgerPage page = kept.ledger.page();
+  CHECK(calls_in(*find(page, OTHER_WORKLOADS)) == 2);
+  CHECK(calls_in(page.node) == Ledger::MAX_PROCESSES + 2);
+  CHECK(page.processes_refused > 0);
+}

@@ -1,0 +1,110 @@
+#include "sink/metrics/metrics_page.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "sink/metrics/metrics_text.hpp"
+
+using namespace cudabpf;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+WorkloadSums workload(const std::string& program) {
+  WorkloadSums sums;
+  sums.workload.program = program;
+  sums.classes[0].calls = 1;
+  return sums;
+}
+
+// Each family is announced once, before its samples, which stand together.
+void check_families(const std::string& page) {
+  std::istringstream lines(page);
+  std::set<std::string> families, samples;
+  std::string family, line;
+  while (std::getline(lines, line)) {
+    INFO(line);
+    REQUIRE_FALSE(line.empty());
+    if (line.starts_with("# HELP ")) {
+      family = line.substr(7, line.find(' ', 7) - 7);
+      CHECK(families.insert(family).second);
+    } else if (line.starts_with("# TYPE ")) {
+      CHECK(line.substr(7, line.find(' ', 7) - 7) == family);
+    } else {
+      CHECK(line.starts_with(family));
+      CHECK(samples.insert(line.substr(0, line.rfind(' '))).second);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Metrics are text that no name can break") {
+  MetricsText text;
+  text.family("m_total", "counter", "Help.");
+  text.sample({{"a", "x\"y\\z\nw"}, {"b", ""}}, std::uint64_t{7});
+  text.sample({}, 0.5);
+  text.sample("_bucket", {{"le", "+Inf"}}, std::uint64_t{1});
+  CHECK(text.take() ==
+        "# HELP m_total Help.\n# TYPE m_total counter\nm_total{a=\"x\\\"y\\\\z\\nw\"} 7\n"
+        "m_total 0.5\nm_total_bucket{le=\"+Inf\"} 1\n");
+}
+
+TEST_CASE("A label's value is UTF-8 and short") {
+  CHECK(label_value("gr\xc3\xbc\xc3\x9f") == "gr\xc3\xbc\xc3\x9f");
+  CHECK(label_value("a\xff"
+                    "b") ==
+        "a\xef\xbf\xbd"
+        "b");
+  CHECK(label_value(std::string(4096, 'x')).size() == MAX_LABEL_BYTES);
+  // No character is cut in two.
+  CHECK(label_value(std::string(MAX_LABEL_BYTES - 1, 'x') + "\xc3\xbc") ==
+        std::string(MAX_LABEL_BYTES - 1, 'x'));
+}
+
+TEST_CASE("A page has each series once") {
+  LedgerPage page;
+  page.workloads = {workload("a"),
+                    workload("b\n\"c\\"),
+                    workload("\xff"),
+                    workload("\xfe"),
+                    workload(std::string(200, 'x') + "1"),
+                    workload(std::string(200, 'x') + "2")};
+  page.workloads[0].classes[0].times.add(5'000'000);
+  page.workloads[0].errors[{ApiId::cuda, 2}] = 3;
+  page.workloads[0].errors[{ApiId::cuda, 12345}] = 1;
+  page.workloads[0].oldest_open_ns = 1'500'000'000;
+  page.xids[{79, "0000:1a:00"}] = 1;
+  page.driver_traced = true;
+  LedgerGpu gpu;
+  gpu.gpu.uuid = "GPU-1";
+  gpu.gpu.name = "H200";
+  gpu.latest.power_w = 123.5;
+  gpu.latest.sm_active = 50;
+  gpu.latest.energy_j = 7;
+  page.gpus = {gpu};
+  std::string text = metrics_page(page, {.version = "1.2", .cpu_seconds = 0.25});
+  check_families(text);
+  for (const char* line :
+       {"cudabpf_calls_total{program=\"a\",function_class=\"launch\"} 1\n",
+        "cudabpf_calls_total{program=\"b\\n\\\"c\\\\\",function_class=\"launch\"} 1\n",
+        "cudabpf_calls_total{program=\"\xef\xbf\xbd\",function_class=\"launch\"} 2\n",
+        "cudabpf_call_seconds_bucket{program=\"a\",function_class=\"launch\",le=\"1e-06\"} 0\n",
+        "cudabpf_call_seconds_bucket{program=\"a\",function_class=\"launch\",le=\"0.016384\"} 1\n",
+        "cudabpf_call_seconds_bucket{program=\"a\",function_class=\"launch\",le=\"+Inf\"} 1\n",
+        "cudabpf_call_seconds_sum{program=\"a\",function_class=\"launch\"} 0.005\n",
+        "cudabpf_call_errors_total{program=\"a\",result=\"CUDA_ERROR_OUT_OF_MEMORY\"} 3\n",
+        "cudabpf_call_errors_total{program=\"a\",result=\"12345\"} 1\n",
+        "cudabpf_open_call_seconds{program=\"a\"} 1.5\n", "cudabpf_ioctls_total{program=\"a\"} 0\n",
+        "cudabpf_gpu_xid_errors_total{xid=\"79\",pci_bus_id=\"0000:1a:00\"} 1\n",
+        "cudabpf_gpu_power_watts{gpu=\"0\",gpu_uuid=\"GPU-1\",model=\"H200\"} 123.5\n",
+        "cudabpf_gpu_sm_active_ratio{gpu=\"0\",gpu_uuid=\"GPU-1\",model=\"H200\"} 0.5\n",
+        "cudabpf_gpu_energy_joules_total{gpu=\"0\",gpu_uuid=\"GPU-1\",model=\"H200\"} 7\n",
+        "cudabpf_lost_events_total{reason=\"tally_full\"} 0\n",
+        "cudabpf_build_info{version=\"1.2\"} 1\n", "process_cpu_seconds_total 0.25\n"})
+    CHECK_THAT(text, ContainsSubstring(line));
+  CHECK(text.find("temperature") == text.npos);  // what a GPU does not report
+}
