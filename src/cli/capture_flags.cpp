@@ -171,6 +171,9 @@ Result<SourceOptions> CaptureFlags::source_options() const {
   options.filter.returns = !no_returns;
   options.filter.tally = (watch || metrics) && !recorder;
   options.tally_times = metrics;
+  // Few calls make records then, and an agent on every node should be small.
+  constexpr std::uint64_t RING_OF_FEW = 8 << 20;
+  if (metrics && !recorder) options.ring_size = RING_OF_FEW;
   options.filter.single_launches = single_launches;
   options.follow_children = !no_follow;
   options.driver = kernel;

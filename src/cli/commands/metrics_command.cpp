@@ -48,7 +48,7 @@ void add_metrics(CLI::App& app, Action& action) {
   sub->add_option("--max-series", flags->server.most_series,
                   "The most label sets of a metric: workloads beyond count as (other)")
       ->type_name("N")
-      ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000}))
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000}).description(""))
       ->capture_default_str();
   sub->add_flag("--kernel", flags->capture.kernel, "Also count ioctls to the NVIDIA driver");
   flags->capture.add_profile_to(*sub);

@@ -1,93 +1,18 @@
-"""`cudabpf metrics`: what Prometheus gets equals what the driver counted, whatever programs are called and do."""
-import collections
-import http.client
+"""`cudabpf metrics`: what a scrape gets equals what the driver counted, whatever programs are called and do."""
 import os
+import pathlib
 import re
-import shutil
 import signal
 import socket
 import subprocess
 
-import harness
-from harness import CUDABPF, LIBRARY, WORKLOADS, wait_for
+import scraping
+from scraping import CUDABPF, LIBRARY, NAMES, WORKLOADS, calls, harness, wait_for
 
-NAMES = ("plain", 'with "quotes"', "back\\slash", "of\ntwo lines", "grün 😀", "not utf-8 \udcff\udcfe", "x" * 200, "ends in \\", "{a=1} 7")
-CALLS = "setup; module m; function f m k; malloc a 64K; loop 50 { launch f 1 1 1 1 1 1 0; dtoh host a 1K }; fails 2 malloc b 1T; sync"
-SAMPLE = re.compile(r'^([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)+)\})? (\S+)$')
-LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
+DOCUMENT = pathlib.Path(__file__).resolve().parent.parent.parent / "docs/metrics.md"
 
 
-class Page:
-    """A scrape: samples by name, each with its labels. Fails where a line is not as the format has it."""
-
-    def __init__(self, text):
-        self.samples, self.types = collections.defaultdict(dict), {}
-        for line in text.removesuffix("\n").split("\n"):
-            if line.startswith("# TYPE "):
-                _, _, name, kind = line.split(" ")
-                assert name not in self.types, line
-                self.types[name] = kind
-            elif not line.startswith("# HELP "):
-                name, labels, value = SAMPLE.match(line).groups()
-                key = tuple(sorted((label, self.unescaped(text)) for label, text in LABEL.findall(labels or "")))
-                assert key not in self.samples[name], line
-                self.samples[name][key] = float(value)
-
-    @staticmethod
-    def unescaped(text):
-        return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], text)
-
-    def of(self, name, **labels):
-        """The sum of those that have these labels."""
-        return sum(value for key, value in self.samples[name].items() if labels.items() <= dict(key).items())
-
-    def counters(self):
-        return {(name, key): value for name, samples in self.samples.items() for key, value in samples.items()
-                if name.endswith(("_total", "_count", "_sum", "_bucket"))}
-
-
-class Live(harness.LiveTest):
-    def start_metrics(self, *arguments):
-        """Starts cudabpf, and returns once it answers."""
-        metrics = self.start([CUDABPF, "metrics", "--library", LIBRARY, "--listen", "127.0.0.1:0", *arguments])
-        found = wait_for(lambda: re.search(r"http://127\.0\.0\.1:(\d+)/metrics", metrics.stderr()) or metrics.process.poll() is not None,
-                         "its address")
-        self.assertTrue(found is not True, metrics.stderr())
-        self.port = int(found[1])
-        return metrics
-
-    def ask(self, method="GET", path="/metrics", **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        connection.request(method, path, headers=headers)
-        answer = connection.getresponse()
-        return answer, answer.read()
-
-    def page(self):
-        answer, text = self.ask()
-        self.assertEqual((answer.status, answer.getheader("Content-Type")), (200, "text/plain; version=0.0.4; charset=utf-8"))
-        return Page(text.decode())
-
-    def page_with(self, condition, what):
-        """The first page of which this holds."""
-        def found():
-            page = self.page()
-            return page if condition(page) else None
-        return wait_for(found, what)
-
-    def ended(self, metrics):
-        metrics.signal(signal.SIGTERM)
-        self.assertEqual(metrics.wait(), 0, metrics.stderr())
-
-    def start_programs(self, names, script):
-        """Programs of these names. That of the file is what counts."""
-        programs = []
-        for name in names:
-            path = f"{self.folder}/{name}"
-            if not os.path.exists(path):
-                shutil.copy(f"{WORKLOADS}/fake_calls", path)
-            programs.append(self.start([path, "--library", LIBRARY, script], env=self.environment()))
-        return programs
-
+class Live(scraping.Scraping):
     def check_all_counted(self, page):
         self.assertEqual(page.of("cudabpf_calls_total"), self.total())
         self.assertEqual(page.of("cudabpf_node_calls_total"), self.total())
@@ -98,13 +23,12 @@ class Live(harness.LiveTest):
     def test_names(self):
         """No name spoils a page; sums are exact; names that are cut at the same place share a series."""
         metrics = self.start_metrics("--profile", "full")
-        for program in self.start_programs(NAMES * 3, CALLS):
+        for program in self.start_programs(NAMES * 3, calls(50)):
             self.assertEqual(program.wait(), 0)
         page = self.page_with(lambda page: page.of("cudabpf_call_seconds_count") == self.total() and not page.of("cudabpf_processes"),
                               "all that was called")
         self.check_all_counted(page)
-        programs = {dict(key)["program"] for key in page.samples["cudabpf_processes"]}
-        self.assertEqual(programs, {name.encode(errors="surrogateescape").decode(errors="replace")[:128] for name in NAMES})
+        self.assertEqual(page.programs(), {name.encode(errors="surrogateescape").decode(errors="replace")[:128] for name in NAMES})
         for name in ("plain", "of\ntwo lines", "ends in \\"):
             self.assertEqual(page.of("cudabpf_calls_total", program=name, function_class="launch"), 150)
             self.assertEqual(page.of("cudabpf_copy_requested_bytes_total", program=name, function_class="copy_to_host"), 150 * 1024)
@@ -117,18 +41,18 @@ class Live(harness.LiveTest):
     def test_nothing_falls(self):
         """While workloads come and go, and are too many."""
         metrics = self.start_metrics("--profile", "full", "--max-series", "40")
-        before = {}
+        before, scrapes = {}, 0
         for turn in range(4):
-            programs = self.start_programs([f"p{turn + number}" for number in range(4)], CALLS)
+            programs = self.start_programs([f"p{turn + number}" for number in range(4)], calls(5000))
             while any(program.process.poll() is None for program in programs):
                 now = self.page().counters()
                 for key, value in before.items():
                     self.assertGreaterEqual(now[key], value, key)
-                before = now
+                before, scrapes = now, scrapes + 1
+        self.assertGreater(scrapes, 10)
         page = self.page_with(lambda page: page.of("cudabpf_calls_total") == self.total(), "all calls")
-        programs = {dict(key)["program"] for key in page.samples["cudabpf_processes"]}
-        self.assertEqual(len(programs), 4)
-        self.assertIn("(other)", programs)
+        self.assertEqual(len(page.programs()), 4)
+        self.assertIn("(other)", page.programs())
         self.assertGreater(page.of("cudabpf_calls_total", program="(other)"), 0)
         self.assertGreater(page.of("cudabpf_overflow_total", what="workloads"), 0)
         self.ended(metrics)
@@ -138,7 +62,7 @@ class Live(harness.LiveTest):
         metrics = self.start_metrics()
         program = self.start([f"{WORKLOADS}/fake_calls", "--library", LIBRARY, "setup; sync; read; sync; sync; read"], stdin=subprocess.PIPE,
                              env=self.environment())
-        wait_for(lambda: self.page().of("cudabpf_calls_total", function_class="wait") == 1, "its first call")
+        self.page_with(lambda page: page.of("cudabpf_calls_total", function_class="wait") == 1, "its first call")
         metrics.signal(signal.SIGKILL)
         metrics.wait()
         metrics = self.start_metrics()
@@ -157,13 +81,12 @@ class Live(harness.LiveTest):
         program = self.start([f"{WORKLOADS}/fake_calls", "--library", LIBRARY, "setup; sync"],
                              env=self.environment(HANG="cuStreamSynchronize@1,cuCtxSynchronize@1"))
         first = wait_for(lambda: self.page().of("cudabpf_open_call_seconds"), "the open call")
-        wait_for(lambda: self.page().of("cudabpf_open_call_seconds") > first, "older")
-        page = self.page()
+        page = self.page_with(lambda page: page.of("cudabpf_open_call_seconds") > first, "older")
         self.assertEqual(page.of("cudabpf_calls_total", function_class="wait"), 1)
         self.assertEqual(page.of("cudabpf_call_seconds_count", function_class="wait"), 0)
         program.signal(signal.SIGKILL)
         program.wait()
-        wait_for(lambda: self.page().of("cudabpf_open_call_seconds") == 0, "gone")
+        self.page_with(lambda page: not page.of("cudabpf_open_call_seconds"), "gone")
         self.ended(metrics)
 
     def test_requests(self):
@@ -186,14 +109,26 @@ class Live(harness.LiveTest):
         """Beside the flight recorder calls are recorded, and counted all the same."""
         dump = f"{self.folder}/dump.jsonl.zst"
         metrics = self.start_metrics("--profile", "full", "--keep-last", "1h", "-o", dump)
-        program, = self.start_programs(["app"], CALLS)
+        program, = self.start_programs(["app"], calls(50))
         self.assertEqual(program.wait(), 0)
-        wait_for(lambda: self.page().of("cudabpf_calls_total") == self.total(), "all calls")
-        self.check_all_counted(self.page())
+        self.check_all_counted(self.page_with(lambda page: page.of("cudabpf_calls_total") == self.total(), "all calls"))
         metrics.signal(signal.SIGUSR1)
         wait_for(lambda: "written" in metrics.stderr(), "a dump")
         lines = subprocess.run(["zstdcat", dump], check=True, stdout=subprocess.PIPE).stdout
         self.assertEqual(lines.count(b'\n{"id":'), self.total())
+        self.ended(metrics)
+
+    def test_documented(self):
+        """docs/metrics.md has each metric, and each with its type."""
+        metrics = self.start_metrics()
+        program, = self.start_programs(["app"], calls(1))
+        self.assertEqual(program.wait(), 0)
+        page = self.page_with(lambda page: page.of("cudabpf_calls_total"), "its calls")
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in DOCUMENT.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+        types = {name: row[1] for row in rows for name in re.findall(r"`([a-z_]+)`", row[0])}
+        for name, kind in page.types.items():
+            self.assertIn(name, types)
+            self.assertIn(types[name], (kind, ""))
         self.ended(metrics)
 
 
