@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sink/flight_recorder.hpp"
 #include "util/result.hpp"
@@ -14,11 +15,16 @@ class App;
 namespace cudabpf::cli {
 
 struct RecorderFlags {
-  std::string keep_last, keep_most, dump_on, output;
+  std::string keep_last, keep_most, between, output;
+  std::vector<std::string> dump_on;
+  unsigned most_dumps = 10;
 
   void add_to(CLI::App& app);
   // Nothing: nothing is to be kept.
   Result<std::optional<FlightRecorder::Options>> options() const;
 };
+
+// What --dump-on takes, up to a time that follows "=".
+std::vector<std::string> trigger_words();
 
 }  // namespace cudabpf::cli

@@ -50,8 +50,10 @@ void report_dump(const Result<FlightRecorder::Dump>& dump) {
     return log::warning("{}{}{}", dump.error().message, dump.error().hint.empty() ? "" : "; ",
                         dump.error().hint);
   log::hint("{}written: {}, the last {} with {}{}",
-            dump->because == "error" ? "something failed; " : "", dump->path,
-            human_time(dump->covered_ns), count_of(dump->events, "event", "events"),
+            dump->because == "error"   ? "something failed; "
+            : dump->because == "asked" ? ""
+                                       : dump->because + "; ",
+            dump->path, human_time(dump->covered_ns), count_of(dump->events, "event", "events"),
             dump->cut ? "; there was no room to keep more (--keep-most)" : "");
 }
 
@@ -240,10 +242,9 @@ Result<> CaptureSession::begin(Session session, const std::function<void(Capture
 
 // A trace without a command may grow unattended: it must not fill the disk.
 bool CaptureSession::disk_is_low() const {
-  constexpr std::uintmax_t MOST = 1 << 30, PART = 20;
   if (!trace_) return false;
   auto space = trace_->space();
-  if (!space || space->available >= std::min(MOST, space->capacity / PART)) return false;
+  if (!space || !is_low(*space)) return false;
   log::warning("the trace ends: only {} are left on its disk", human_bytes(space->available));
   return true;
 }

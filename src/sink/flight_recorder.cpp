@@ -4,13 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <csignal>
 #include <filesystem>
 #include <utility>
 
-#include "state/error_meanings.hpp"
 #include "trace/end.hpp"
 #include "trace/files/trace_file.hpp"
 #include "util/system/clock.hpp"
@@ -21,7 +18,7 @@ namespace cudabpf {
 
 namespace {
 
-constexpr const char *ASKED = "asked", *ERROR = "error";
+constexpr const char* ASKED = "asked";
 // The kept time is divided into this many parts; up to one part more than wanted is kept.
 constexpr std::uint64_t PARTS = 16, SHORTEST_PART_NS = 250'000'000;
 
@@ -30,19 +27,6 @@ JsonlOptions in_parts(const FlightRecorder::Options& options) {
   parts.rotate_ns = std::max(options.keep_ns / PARTS, SHORTEST_PART_NS);
   parts.rotate_size = options.most_bytes / PARTS;
   return parts;
-}
-
-bool is_failure(const Call& call) {
-  if (!(call.has_return || call.entry_lost) || !call.function->is_failure(call.result))
-    return false;
-  return !is_usual(call.function->name, call.function->result_name(call.result));
-}
-
-// A process that is ended by one of these signals was ended on purpose.
-bool is_crash(const Process& process) {
-  constexpr std::array WANTED{SIGINT, SIGTERM, SIGHUP, SIGPIPE};
-  return process.op == Process::Op::exit && process.signal &&
-         std::find(WANTED.begin(), WANTED.end(), *process.signal) == WANTED.end();
 }
 
 bool is_regular_file(const std::string& path) {
@@ -102,7 +86,8 @@ FlightRecorder::FlightRecorder(Options options, OnDump on_dump)
       on_dump_(std::move(on_dump)),
       parts_({options_.keep_ns, options_.most_bytes},
              [this](KeptTrace kept) { take(std::move(kept)); }),
-      lines_(in_parts(options_), parts_) {}
+      lines_(in_parts(options_), parts_),
+      triggers_(options_.triggers) {}
 
 FlightRecorder::~FlightRecorder() {
   parts_.stop();
@@ -111,29 +96,37 @@ FlightRecorder::~FlightRecorder() {
 
 void FlightRecorder::begin(const Session& session) {
   lines_.begin(session);
+  monotonic_ns_ = session.monotonic_ns;
   writer_ = thread_without_signals([this] { write_all(); });
 }
 
 void FlightRecorder::call(const Call& call) {
   lines_.call(call);
-  if (options_.on_error && !error_ns_ && is_failure(call)) went_wrong();
+  triggered(triggers_.call(call));
 }
 
 void FlightRecorder::gpu_error(const GpuError& error) {
   lines_.gpu_error(error);
-  went_wrong();
+  triggered(triggers_.gpu_error());
 }
 
 void FlightRecorder::process(const Process& process) {
   lines_.process(process);
-  if (is_crash(process)) went_wrong();
+  triggered(triggers_.process(process));
 }
 
-void FlightRecorder::went_wrong() {
-  if (options_.on_error && !error_ns_) error_ns_ = now_ns(CLOCK_MONOTONIC);
+// What comes too soon after a dump is not worth another: something that fails does so again.
+void FlightRecorder::triggered(std::string why) {
+  if (why.empty() || !why_.empty() || dumps_ >= options_.most_dumps) return;
+  std::uint64_t now = now_ns(CLOCK_MONOTONIC);
+  if (dumped_ns_ && now - dumped_ns_ < options_.between_ns) return;
+  why_ = std::move(why);
+  triggered_ns_ = now;
 }
 
 void FlightRecorder::flush() {
+  std::uint64_t now = now_ns(CLOCK_MONOTONIC);
+  if (now > monotonic_ns_) triggered(triggers_.time_passed(now - monotonic_ns_));
   std::string because = writing_ ? std::string() : wanted_because(false);
   if (because.empty()) return lines_.flush();
   writing_ = true;
@@ -142,13 +135,15 @@ void FlightRecorder::flush() {
 
 // Why a dump is to be written now, which is then counted as done; empty: it is not.
 std::string FlightRecorder::wanted_because(bool at_the_end) {
-  bool after_error = error_ns_ && !error_dumped_ &&
-                     (at_the_end || now_ns(CLOCK_MONOTONIC) - error_ns_ >= options_.after_error_ns);
+  std::uint64_t now = now_ns(CLOCK_MONOTONIC);
   // By the next call, everything done before the request has been read.
   bool asked = std::exchange(noticed_, asked_.exchange(false));
   if (at_the_end) asked |= std::exchange(noticed_, false);
-  error_dumped_ |= after_error;
-  return after_error ? ERROR : asked ? ASKED : "";
+  bool is_due = at_the_end || now - triggered_ns_ >= options_.after_trigger_ns;
+  if (why_.empty() || !is_due) return asked ? ASKED : "";
+  dumped_ns_ = now;
+  dumps_++;
+  return std::exchange(why_, {});
 }
 
 void FlightRecorder::end(const Totals& totals) {
@@ -195,6 +190,9 @@ void FlightRecorder::write_all() {
 Result<FlightRecorder::Dump> FlightRecorder::write(KeptTrace kept) const {
   std::string wanted = options_.path();
   if (options_.own_choice) TRY(make_parent_folder(wanted));
+  if (auto space = space_for(wanted); kept.because != ASKED && space && is_low(*space))
+    return Error{"what is kept (" + kept.because + ") is not written: its disk is nearly full",
+                 "it stays in memory: SIGUSR1 writes it all the same", exit_code::OUTPUT_FAILED};
   auto [file, path] = TRY(new_file(wanted));
   if (!put_into(file, kept)) {
     int why = errno;

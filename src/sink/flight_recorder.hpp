@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "sink/triggers.hpp"
 #include "trace/files/jsonl.hpp"
 #include "trace/files/kept_parts.hpp"
 #include "util/result.hpp"
@@ -26,16 +27,18 @@ class FlightRecorder : public Sink {
   struct Options {
     std::uint64_t keep_ns = 30'000'000'000;
     std::uint64_t most_bytes = 256 << 20;  // that the kept lines take, compressed
-    bool on_error = false;                 // the first error makes a dump
-    // How long after the error, so that the dump has what follows.
-    std::uint64_t after_error_ns = 1'000'000'000;
+    TriggerRules triggers;                 // what makes a dump
+    // How long after that, so that the dump has what follows.
+    std::uint64_t after_trigger_ns = 1'000'000'000;
+    std::uint64_t between_ns = 600'000'000'000;  // two such dumps, at least
+    unsigned most_dumps = 10;                    // of these
     // The path of the next dump. If it exists, a number is inserted: no file is replaced.
     std::function<std::string()> path;
     bool own_choice = false;  // cudabpf chose the path: it creates the folder
   };
   struct Dump {
     std::string path;
-    std::string because;           // `asked` or `error`
+    std::string because;           // `asked`, or what triggered it
     std::uint64_t since_ns = 0;    // when it begins, since recording began
     std::uint64_t covered_ns = 0;  // and how much time it covers
     bool cut = false;              // there was no room to keep more
@@ -68,7 +71,7 @@ class FlightRecorder : public Sink {
 
  private:
   FlightRecorder(Options options, OnDump on_dump);
-  void went_wrong();
+  void triggered(std::string why);
   std::string wanted_because(bool at_the_end);
   void take(KeptTrace kept);
   void write_all();
@@ -80,10 +83,11 @@ class FlightRecorder : public Sink {
   KeptParts parts_;
   JsonlSink lines_;
 
-  // When the first error came, on CLOCK_MONOTONIC; 0: there was none. Nothing more waits for it
-  // once its dump is on its way.
-  std::uint64_t error_ns_ = 0;
-  bool error_dumped_ = false;
+  Triggers triggers_;
+  std::string why_;  // a dump was triggered that is not on its way yet; empty: none was
+  std::uint64_t triggered_ns_ = 0, dumped_ns_ = 0;  // that, and the last one; 0: never
+  unsigned dumps_ = 0;                              // that were triggered
+  std::uint64_t monotonic_ns_ = 0;                  // when the trace began
   std::atomic<bool> asked_{false};
   bool noticed_ = false;
   std::atomic<bool> writing_{false};  // a dump is on its way

@@ -254,6 +254,31 @@ class Live(harness.LiveTest):
         self.assertEqual(len(trace.named("cuStreamSynchronize")), 100)
         self.assertEqual(glob.glob(f"{self.folder}/kept.*"), [path])
 
+    def test_on_slow_call(self):
+        """Of a class; and the trace says what it was."""
+        watch = self.watch("--dump-on", "wait=200ms", "-o", self.path, "--", *calls("setup; loop 50 { sync }; sleep 300; sync; sleep 1500"),
+                           env=self.environment(LATENCY="cuStreamSynchronize=10000,cuCtxSynchronize=10000"))
+        self.assertEqual(watch.wait(), 0, watch.stderr())
+        self.assertNotIn("written", watch.stderr())
+        watch = self.watch("--dump-on", "wait=200ms,xid", "-o", self.path, "--", *calls("setup; loop 2 { sync }; read"), stdin=subprocess.PIPE,
+                           env=self.environment(LATENCY="cuStreamSynchronize=300000000,cuCtxSynchronize=300000000"))
+        (path, _), = self.dumps(watch)
+        watch.send_line()
+        self.assertEqual(watch.wait(), 0, watch.stderr())
+        self.assertIn("wait; written", watch.stderr())
+        self.assertEqual(self.dump(path).end["reason"], "wait")
+
+    def test_on_idle(self):
+        """A process that was busy launches nothing any more."""
+        watch = self.watch("--dump-on", "idle=1s", "-o", self.path, "--", *calls("setup; module m; function f m k; loop 200 { launch f 1 1 1 1 1 1 0 }; read"),
+                           stdin=subprocess.PIPE)
+        (path, _), = self.dumps(watch)
+        watch.send_line()
+        self.assertEqual(watch.wait(), 0, watch.stderr())
+        trace = self.dump(path)
+        self.assertEqual(trace.end["reason"], "idle")
+        self.assertEqual(len(trace.named("cuLaunchKernel")), 200)
+
     def test_on_crash(self):
         """A process that is killed, and the end before a second is over."""
         watch = self.watch("--dump-on", "error", "-o", self.path, "--", *calls("setup; sync; kill 11"))
@@ -290,7 +315,7 @@ class Live(harness.LiveTest):
         """Mistakes are reported before anything begins."""
         for flags, status in ((["--keep-last", "1ms"], 2), (["--keep-last", "x"], 2), (["--keep-most", "1M"], 2),
                               (["-o", self.path], 2), (["--keep-last", "5s", "--keep-most", "1K"], 2),
-                              (["--keep-last", "5s", "-o", f"{self.folder}/kept.jsonl"], 2), (["--dump-on", "exit"], 2),
+                              (["--keep-last", "5s", "-o", f"{self.folder}/kept.jsonl"], 2), (["--dump-on", "exit"], 2), (["--dump-on", "idle"], 2), (["--dump-on", "wait=x"], 2),
                               (["--keep-last", "5s", "-o", "/sys/kept.zst" if os.geteuid() else "/nowhere/kept.zst"], 124)):
             done = self.run_cudabpf("top", *flags, "--", "touch", f"{self.folder}/ran")
             self.assertEqual((done.returncode, done.stdout), (status, b""), f"{flags}: {done.stderr}")

@@ -14,6 +14,7 @@
 #include "analyze/diff/measure.hpp"
 #include "cli/arguments.hpp"
 #include "cli/commands.hpp"
+#include "cli/recorder_flags.hpp"
 #include "collect/bpf/features.hpp"
 #include "util/system/procfs.hpp"
 #include "util/text/printable.hpp"
@@ -117,6 +118,7 @@ const std::map<std::string, Type, std::less<>> TYPES = {
     {"TID", {"words"}},
     {"TIME", {"words"}},
     {"TRACE", {"traces"}},
+    {"TRIGGER", {"words", [] { return all_of(trigger_words()); }}},
     {"USER", {"users"}},
 };
 

@@ -173,10 +173,7 @@ void Output::delete_old() const {
 std::optional<std::filesystem::space_info> Output::space() const {
   if (options_.path == "-" || options_.path == NULL_DEVICE || options_.stream >= 0)
     return std::nullopt;
-  std::filesystem::path folder = std::filesystem::path(options_.path).parent_path();
-  std::error_code error;
-  auto space = std::filesystem::space(folder.empty() ? "." : folder, error);
-  return error ? std::nullopt : std::optional(space);
+  return space_for(options_.path);
 }
 
 void Output::start(std::string header, const FilePart& part, std::uint64_t trace_start_ns) {

@@ -49,6 +49,18 @@ Fd never_blocking(int fd) {
 
 }  // namespace
 
+bool is_low(const std::filesystem::space_info& space) {
+  constexpr std::uintmax_t MOST = 1 << 30, PART = 20;
+  return space.available < std::min(MOST, space.capacity / PART);
+}
+
+std::optional<std::filesystem::space_info> space_for(const std::string& path) {
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  auto space = std::filesystem::space(folder.empty() ? "." : folder, error);
+  return error ? std::nullopt : std::optional(space);
+}
+
 // No other device is written to: just opening one can have effects.
 Result<TraceFile> TraceFile::null_device() {
   Fd fd(::open(NULL_DEVICE, O_WRONLY | O_NOFOLLOW | O_CLOEXEC));

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,6 +14,11 @@ namespace cudabpf {
 
 // As a trace's path: keeps nothing, for measurements.
 inline constexpr const char* NULL_DEVICE = "/dev/null";
+
+// Whether so little is left on a disk that nothing may go on filling it without being asked.
+bool is_low(const std::filesystem::space_info& space);
+// Of the disk that a file is on, or will be; nothing: it is not known.
+std::optional<std::filesystem::space_info> space_for(const std::string& path);
 
 class TraceFile {
  public:

@@ -1,0 +1,96 @@
+#include "sink/triggers.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <csignal>
+
+#include "support/sample_calls.hpp"
+
+using namespace cudabpf;
+
+namespace {
+
+constexpr std::uint64_t MS = 1'000'000, A_SECOND = 1000 * MS;
+
+std::string launch(Triggers& triggers, std::uint64_t ts, std::uint32_t pid = 7) {
+  SampleCall call("cuLaunchKernel");
+  call.ts = ts;
+  call.pid = pid;
+  return triggers.call(call);
+}
+
+}  // namespace
+
+TEST_CASE("What fails triggers, and what is usual does not") {
+  TriggerRules rules;
+  rules.on_error = true;
+  Triggers triggers(rules);
+  SampleCall call("cuMemAlloc_v2", {1, 2}, {3});
+  CHECK(triggers.call(call).empty());
+  call.fail(2);
+  CHECK(triggers.call(call) == "error");
+  call.fail(4);  // the driver has shut down
+  CHECK(triggers.call(call).empty());
+  CHECK(triggers.gpu_error() == "error");
+  Process process;
+  process.op = Process::Op::exit;
+  process.signal = SIGTERM;
+  CHECK(triggers.process(process).empty());
+  process.signal = SIGSEGV;
+  CHECK(triggers.process(process) == "error");
+  CHECK(triggers.time_passed(A_SECOND).empty());
+}
+
+TEST_CASE("An Xid alone may be a trigger") {
+  TriggerRules rules;
+  CHECK_FALSE(rules.any());
+  CHECK(Triggers(rules).gpu_error().empty());
+  rules.on_xid = true;
+  CHECK(rules.any());
+  CHECK(Triggers(rules).gpu_error() == "xid");
+}
+
+TEST_CASE("A call that takes longer than its class may triggers") {
+  TriggerRules rules;
+  rules.longest_ns[static_cast<std::size_t>(CallClass::wait)] = 2000;
+  CHECK(rules.any());
+  Triggers triggers(rules);
+  SampleCall wait("cuCtxSynchronize");
+  wait.duration = 2000;
+  CHECK(triggers.call(wait).empty());
+  wait.duration = 2001;
+  CHECK(triggers.call(wait) == "wait");
+  wait.has_return = false;
+  CHECK(triggers.call(wait).empty());
+  CHECK(launch(triggers, 0).empty());  // of another class
+}
+
+TEST_CASE("A process that was busy and launches nothing any more triggers once") {
+  TriggerRules rules;
+  rules.idle_ns = A_SECOND;
+  Triggers triggers(rules);
+  for (std::uint64_t i = 0; i < Triggers::BUSY_LAUNCHES - 1; i++) launch(triggers, i * MS);
+  CHECK(triggers.time_passed(10 * A_SECOND).empty());  // never busy
+  for (std::uint64_t i = 0; i < 250; i++) launch(triggers, 20 * A_SECOND + i * 10 * MS);
+  constexpr std::uint64_t LAST = 20 * A_SECOND + 2490 * MS;
+  CHECK(triggers.time_passed(LAST + A_SECOND).empty());
+  CHECK(triggers.time_passed(LAST + A_SECOND + 1) == "idle");
+  CHECK(triggers.time_passed(LAST + 5 * A_SECOND).empty());
+  launch(triggers, 30 * A_SECOND);  // one launch is not being busy
+  CHECK(triggers.time_passed(40 * A_SECOND).empty());
+
+  for (std::uint64_t i = 0; i < 200; i++) launch(triggers, 50 * A_SECOND + i * MS, 8);
+  Process ended;
+  ended.op = Process::Op::exit;
+  ended.pid = 8;
+  triggers.process(ended);
+  CHECK(triggers.time_passed(60 * A_SECOND).empty());
+}
+
+TEST_CASE("There is an end to the processes whose launches are watched") {
+  TriggerRules rules;
+  rules.idle_ns = A_SECOND;
+  Triggers triggers(rules);
+  for (std::uint32_t pid = 1; pid <= Triggers::MAX_PROCESSES; pid++) launch(triggers, 0, pid);
+  for (std::uint64_t i = 0; i < 200; i++) launch(triggers, i, 100'000);
+  CHECK(triggers.time_passed(10 * A_SECOND).empty());
+}
