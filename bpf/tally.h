@@ -51,9 +51,11 @@ static __always_inline struct counted_call* counted_set(__u64 key) {
   return counted_calls[index_of(key * CB_HASH_FACTOR >> 52, OUT_SETS)];
 }
 
-/* False: there is no room. */
+/* False: there is no room. Where all ways are taken, the oldest call's is: threads that were killed
+ * within a call, and calls that longjmp left, never give theirs back. */
 static __always_inline bool keep_counted(__u64 key, __u64 function) {
   struct counted_call* set = counted_set(key);
+  struct counted_call* oldest = set;
   for (int way = 0; way < OUT_WAYS; way++) {
     struct counted_call* call = &set[way];
     __u64 owner = call->key;
@@ -63,8 +65,14 @@ static __always_inline bool keep_counted(__u64 key, __u64 function) {
       call->began = bpf_ktime_get_ns();
       return true;
     }
+    if (call->began < oldest->began) oldest = call;
   }
-  return false;
+  __u64 owner = oldest->key;
+  if (__sync_val_compare_and_swap(&oldest->key, owner, key) != owner) return false;
+  count_tally(CB_TALLY_UNTIMED); /* the one that had it */
+  oldest->function = function;
+  oldest->began = bpf_ktime_get_ns();
+  return true;
 }
 
 /* When the call began; 0: that was not seen. */
@@ -123,7 +131,8 @@ static __always_inline void add_time(struct cb_tally_key key, struct cb_plan pla
 }
 
 static __always_inline void add_failed(struct cb_tally_key key, __s32 result) {
-  key.what = (__u32)result;
+  bool known = result > 0 && result <= CB_MOST_RESULT;
+  key.what = known ? (__u32)result : CB_OTHER_RESULT;
   __u64* calls = bpf_map_lookup_elem(&failed_calls, &key);
   if (!calls) {
     __u64 none = 0;
@@ -138,7 +147,8 @@ static __always_inline __u64 size_argument(struct pt_regs* ctx, struct cb_plan p
   __u64 args[CB_PLAIN_ARGS] = {};
   read_plain_args(ctx, args, REGISTER_ARGS);
   __u64 size = args[at_most(plan.size_arg, CB_PLAIN_ARGS - 1)];
-  return plan.size_narrow ? (__u32)size : size;
+  if (plan.size_narrow) size = (__u32)size;
+  return size > CB_MOST_COPIED ? 0 : size;
 }
 
 /* `cookie`: where a session keeps when the call began; null: there are no sessions. Returns whether

@@ -350,6 +350,11 @@ struct cb_tally {
 CB_STATIC_ASSERT(sizeof(struct cb_tally_key) == 16, "cb_tally_key");
 CB_STATIC_ASSERT(sizeof(struct cb_tally) == 56, "cb_tally");
 
+#define CB_MOST_COPIED (1ULL << 48) /* a larger size is an error, and would spoil the sum */
+/* CUDA's results are smaller. A traced program could return any number, and have no room left. */
+#define CB_MOST_RESULT 999
+#define CB_OTHER_RESULT 0xffffffffU
+
 /* Of the calls that have ended: how many took at most 1 us, 4 us, 16 us, ..., and longer. */
 #define CB_TIME_LIMITS 13 /* the last is 16.8 s */
 #define CB_FIRST_TIME_LIMIT_NS 1000ULL

@@ -69,6 +69,7 @@ struct Tallies {
   std::vector<Tally> functions = {};
   std::vector<ClassTally> classes = {};  // if they are wanted
   std::vector<FailureTally> failures = {};
+  bool empty() const { return functions.empty() && classes.empty() && failures.empty(); }
 };
 
 // They must balance: begun = ended + under way + dropped. Calls that longjmp left, or that were

@@ -167,7 +167,7 @@ void Capture::report_losses(bool last) {
 
 void Capture::report_tallies() {
   Tallies tallies = source_->take_tallies();
-  if (tallies.functions.empty()) return;
+  if (tallies.empty()) return;
   drain();  // whoever made these calls has begun before
   sink_->tallied(tallies);
 }

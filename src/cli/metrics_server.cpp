@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <future>
 #include <utility>
 
 #include "sink/metrics/metrics_text.hpp"
+#include "util/system/privileges.hpp"
 
 namespace cudabpf::cli {
 
@@ -26,9 +28,18 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::open(const Options& option
 }
 
 Result<> MetricsServer::start() {
-  server_ = TRY(serve::Server::start(std::move(listening_), site_));
-  thread_ = std::thread([this] { server_->run(end_.get()); });
-  return ok();
+  // Whoever reaches the port talks to threads without any rights: they inherit those of this one.
+  std::promise<Result<>> started;
+  auto result = started.get_future();
+  thread_ = std::thread([this, &started] {
+    privileges::keep_only({});
+    auto server = serve::Server::start(std::move(listening_), site_);
+    if (!server) return started.set_value(server.error());
+    server_ = std::move(*server);
+    started.set_value(ok());
+    server_->run(end_.get());
+  });
+  return result.get();
 }
 
 void MetricsServer::stop() {

@@ -193,6 +193,7 @@ Result<> CaptureSession::open_recorder(const FlightRecorder::Options& options,
 
 // Whether the reader of the trace, or of what is shown in its place, has gone.
 bool CaptureSession::reader_gone() const {
+  if (metrics_) return false;  // nothing goes to stdout
   if (trace_) return trace_->reader_gone();
   pollfd output{STDOUT_FILENO, 0, 0};
   return poll(&output, 1, 0) > 0 && (output.revents & (POLLERR | POLLHUP | POLLNVAL));

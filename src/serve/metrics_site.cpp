@@ -7,6 +7,20 @@
 
 namespace cudabpf::serve {
 
+// Null: there are too many already.
+std::shared_ptr<const std::string> MetricsSite::newest() {
+  std::lock_guard lock(mutex_);
+  auto now = std::chrono::steady_clock::now();
+  if (last_ && now - made_ < NEW) return last_;
+  last_ = nullptr;
+  std::erase_if(pages_, [](const auto& page) { return page.expired(); });
+  if (pages_.size() >= MOST_PAGES) return nullptr;
+  last_ = std::make_shared<const std::string>(page_());
+  pages_.emplace_back(last_);
+  made_ = now;
+  return last_;
+}
+
 Answer MetricsSite::answer(const Request& request) {
   // A page that a browser shows may reach this machine by any name, where only programs on this
   // machine are to; from elsewhere, collectors use whatever name they have.
@@ -17,8 +31,13 @@ Answer MetricsSite::answer(const Request& request) {
   std::string_view path = path_in(request.target);
   if (path == "/") return refused(200, "cudabpf's metrics are at /metrics.");
   if (path != "/metrics") return refused(404, "Metrics are at /metrics.");
-  Answer answer =
-      answer_with(200, content_type_, std::make_shared<const std::string>(page_()), "no-store");
+  auto page = newest();
+  if (!page) {
+    Answer busy = refused(503, "Too many clients are reading pages: try again in a moment.");
+    busy.headers.emplace_back("Retry-After", "5");
+    return busy;
+  }
+  Answer answer = answer_with(200, content_type_, std::move(page), "no-store");
   add_policy(answer);
   return answer;
 }

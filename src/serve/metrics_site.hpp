@@ -1,9 +1,14 @@
 // Metrics, for whoever collects them: /metrics.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "serve/address.hpp"
 #include "serve/site.hpp"
@@ -12,8 +17,8 @@ namespace cudabpf::serve {
 
 class MetricsSite : public Site {
  public:
-  // `page` may be called on several threads at once.
-  MetricsSite(const Address& address, const char* content_type, std::function<std::string()> page)
+  using Page = std::function<std::string()>;
+  MetricsSite(const Address& address, const char* content_type, Page page)
       : address_(address), content_type_(content_type), page_(std::move(page)) {}
 
   Answer answer(const Request& request) override;
@@ -21,7 +26,17 @@ class MetricsSite : public Site {
  private:
   const Address& address_;
   const char* content_type_;
-  std::function<std::string()> page_;
+  Page page_;
+
+  // One page is made at a time, and given to all who ask while it is new. Who reads slowly keeps
+  // one alive, so there is a limit.
+  static constexpr std::size_t MOST_PAGES = 8;
+  static constexpr std::chrono::milliseconds NEW{100};
+  std::shared_ptr<const std::string> newest();
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<const std::string>> pages_;  // that are being read
+  std::shared_ptr<const std::string> last_;
+  std::chrono::steady_clock::time_point made_;
 };
 
 }  // namespace cudabpf::serve

@@ -56,6 +56,14 @@ class Page:
 
 
 class Scraping(harness.LiveTest):
+    def check_names(self, programs, names):
+        """All are there. Of one that ended before its file's name could be read, the kernel has the beginning."""
+        names = [name.encode(errors="surrogateescape") for name in names]
+        shown = [{name.decode(errors="replace")[:128], name[:15].decode(errors="replace")} for name in names]
+        for one in shown:
+            self.assertTrue(one & programs, one)
+        self.assertLessEqual(programs, set().union(*shown))
+
     def start_metrics(self, *arguments):
         """Starts cudabpf, and returns once it answers."""
         metrics = self.start([CUDABPF, "metrics", "--library", LIBRARY, "--listen", "127.0.0.1:0", *arguments])

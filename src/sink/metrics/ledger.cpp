@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "cudabpf/abi.h"
 #include "util/limited.hpp"
 #include "util/saturating.hpp"
 
@@ -12,11 +13,13 @@ namespace {
 
 constexpr std::uint64_t SECOND_NS = 1'000'000'000;
 // Its last tallies come within a fraction of a second.
-constexpr std::uint64_t ENDED_PROCESS_KEPT_NS = 5 * SECOND_NS;
+constexpr std::uint64_t ENDED_PROCESS_KEPT_NS = 5 * SECOND_NS, UNUSED_KEPT_NS = SECOND_NS;
 // A workload that is gone stays on this many pages, for this long at least, and then no longer;
 // where nobody reads pages, for that long.
 constexpr unsigned PAGES_KEPT = 2;
-constexpr std::uint64_t LEAST_KEPT_NS = 60 * SECOND_NS, MOST_KEPT_NS = 300 * SECOND_NS;
+constexpr std::uint64_t LEAST_KEPT_NS = 120 * SECOND_NS, MOST_KEPT_NS = 300 * SECOND_NS;
+// A GPU that is lost is not read again.
+constexpr std::uint64_t GPU_STALE_NS = 60 * SECOND_NS;
 
 void add_grown(Times& to, const Times& now, const Times& before) {
   to.time_ns += grown(now.time_ns, before.time_ns);
@@ -38,6 +41,7 @@ void take_figures(GpuSample& latest, const GpuSample& sample) {
 void Ledger::begin(const Session& session) {
   others_->sums.workload.program = OTHER_WORKLOADS;
   kept_.driver_traced = session.driver_traced;
+  begin_ns_ = session.monotonic_ns;
   for (const Library& one : session.libraries) library(one);
   for (const SampledGpu& gpu : session.sampling.gpus) {
     kept_.gpus.push_back({gpu, {}});
@@ -45,11 +49,24 @@ void Ledger::begin(const Session& session) {
   }
 }
 
-Ledger::Series& Ledger::admit(const Workload& workload) {
+Ledger::Series& Ledger::admit(const Workload& wanted) {
+  Workload workload = wanted;
   auto at = series_.find(workload);
   if (at != series_.end()) return *at->second;
-  if (series_.size() >= most_workloads_) {
+  auto is_alike = [&workload](const auto& one) {
+    Workload other = one.first;
+    other.program = workload.program;
+    return other == workload;
+  };
+  auto alike = std::count_if(series_.begin(), series_.end(), is_alike);
+  if (static_cast<std::size_t>(alike) >= std::max<std::size_t>(most_workloads_ / 2, 1)) {
     kept_.workloads_refused++;
+    workload.program = OTHER_WORKLOADS;
+    at = series_.find(workload);
+    if (at != series_.end()) return *at->second;
+  }
+  if (series_.size() >= most_workloads_ || workload == others_->sums.workload) {
+    kept_.workloads_refused += workload == wanted;
     return *others_;
   }
   auto& made = series_[workload];
@@ -104,22 +121,22 @@ Ledger::Of& Ledger::of(std::uint32_t pid) {
   return *of;
 }
 
-void Ledger::note_held(Of& of) {
-  std::uint64_t held = 0;
-  for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++)
-    if (static_cast<MemoryKind>(kind) != MemoryKind::host) held += of.memory.figures()[kind].held;
+void Ledger::held_changed(std::uint32_t pid, std::uint64_t more, std::uint64_t less) {
+  auto process = processes_.find(pid);
+  if (process == processes_.end()) return;
+  Of& of = *process->second;
+  less = std::min(less, of.held);  // it may have changed its program since
+  of.held += more - less;
   add(of, [&](WorkloadSums& sums) {
-    sums.held = sums.held - of.held + held;
+    sums.held += more - less;
     sums.most_held = std::max(sums.most_held, sums.held);
   });
-  of.held = held;
 }
 
 void Ledger::process(const Process& process) {
   Of& of = this->of(process.pid);
   if (&of == other_processes_.get()) return;
-  of.memory.process(process);
-  if (of.series) note_held(of);
+  memory_.process(process);
   if (process.op == Process::Op::exit) return change_alive(of, false);
   Workload workload = workload_of(process, pods_);
   if (workload != of.workload) leave(of);
@@ -141,15 +158,16 @@ void Ledger::call(const Call& call) {
     WorkloadSums::OfClass& to = sums.classes[static_cast<std::size_t>(class_of(function))];
     to.calls++;
     to.failed += failed;
-    if (function.copies()) to.bytes += call.details.size.value_or(0);
+    std::uint64_t size = call.details.size.value_or(0);
+    if (function.copies() && size <= CB_MOST_COPIED) to.bytes += size;
     if (call.has_return) to.times.add(call.duration);
     if (failed) add_error(sums, function.api, call.result, 1);
   });
-  of.memory.call(call);
-  if (RunMemory::concerns(function)) note_held(of);
+  memory_.call(call);
 }
 
 void Ledger::tallied(const Tallies& tallies) {
+  kept_.counted_in_kernel = true;
   for (const Tally& tally : tallies.functions) tallied(tally);
   for (const ClassTally& tally : tallies.classes) tallied(tally);
   for (const FailureTally& tally : tallies.failures) tallied(tally);
@@ -235,7 +253,8 @@ void Ledger::tick(std::uint64_t now_ns) {
   now_ns_ = now_ns;
   std::erase_if(processes_, [&](auto& one) {
     Of& of = *one.second;
-    if (of.alive || now_ns - of.ended_ns < ENDED_PROCESS_KEPT_NS) return false;
+    std::uint64_t kept = of.series ? ENDED_PROCESS_KEPT_NS : UNUSED_KEPT_NS;
+    if (of.alive || now_ns - of.ended_ns < kept || has_tallies(one.first)) return false;
     leave(of);
     return true;
   });
@@ -247,8 +266,22 @@ void Ledger::tick(std::uint64_t now_ns) {
   });
 }
 
+bool Ledger::has_tallies(std::uint32_t pid) const {
+  auto first = functions_.lower_bound({pid, nullptr});
+  return first != functions_.end() && first->first.first == pid;
+}
+
+void Ledger::look_for_lost_ends(const std::function<bool(std::uint32_t pid)>& is_running) {
+  for (auto& [pid, of] : processes_)
+    if (of->alive && !is_running(pid)) change_alive(*of, false);
+}
+
 LedgerPage Ledger::page() {
   LedgerPage page = kept_;
+  std::erase_if(page.gpus, [this](const LedgerGpu& one) {
+    std::uint64_t read = begin_ns_ + one.latest.ts;
+    return now_ns_ > read && now_ns_ - read > GPU_STALE_NS;
+  });
   std::map<const Series*, std::uint64_t> open;
   for (const auto& [key, before] : functions_) {
     auto process = processes_.find(key.first);

@@ -1,8 +1,10 @@
 // Sums that only grow, of calls by workload and class: what metrics print.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,8 +13,8 @@
 
 #include "cudabpf/call_class.hpp"
 #include "cudabpf/sink.hpp"
+#include "sink/metrics/held_memory.hpp"
 #include "sink/metrics/workload.hpp"
-#include "sink/run_memory.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf {
@@ -51,6 +53,7 @@ struct LedgerPage {
   std::array<std::uint64_t, LOSS_COUNT> uncounted{};  // how often it is not known how many
   std::map<ApiId, std::pair<std::uint64_t, std::uint64_t>> libraries;  // probed, and failed to
   bool driver_traced = false;
+  bool counted_in_kernel = false;  // some calls, and so also those that are open
 };
 
 class Ledger {
@@ -58,10 +61,14 @@ class Ledger {
   static constexpr std::size_t MAX_PROCESSES = 16384, MAX_XIDS = 256, MAX_RESULTS = 64;
 
   // At most so many label sets in each metric, besides those of other workloads: a workload is
-  // admitted if there is room for all its classes, and keeps its place until it is gone.
+  // admitted if there is room for all its classes, and keeps its place until it is gone. Programs
+  // that have all else in common get half of the places, so that nobody can take them all.
   Ledger(std::size_t most_series, PodNames pods)
       : most_workloads_(std::max<std::size_t>(most_series / CALL_CLASSES, 1)),
-        pods_(std::move(pods)) {}
+        pods_(std::move(pods)),
+        memory_([this](std::uint32_t pid, std::uint64_t more, std::uint64_t less) {
+          held_changed(pid, more, less);
+        }) {}
 
   void begin(const Session& session);
   void call(const Call& call);
@@ -74,6 +81,8 @@ class Ledger {
   void lost(const LossEvent& loss);
   // Time has passed: forgets processes and workloads that are gone.
   void tick(std::uint64_t now_ns);
+  // Processes that do not run any more, though nobody said that they ended.
+  void look_for_lost_ends(const std::function<bool(std::uint32_t pid)>& is_running);
 
   // What there is to print. Workloads that are gone are printed twice more, for a minute at least.
   LedgerPage page();
@@ -88,7 +97,6 @@ class Ledger {
   struct Of {
     Workload workload;
     Series* series = nullptr;  // null: it has added nothing yet
-    RunMemory memory;
     std::uint64_t held = 0;
     bool alive = false;
     std::uint64_t ended_ns = 0;  // unless it is alive
@@ -105,12 +113,13 @@ class Ledger {
   Series& admit(const Workload& workload);
   void leave(Of& of);
   void change_alive(Of& of, bool alive);
-  void note_held(Of& of);
+  void held_changed(std::uint32_t pid, std::uint64_t more, std::uint64_t less);
   template <typename Add>
   void add(Of& of, Add add) {
     add(series_of(of).sums);
     add(node_);
   }
+  bool has_tallies(std::uint32_t pid) const;
   static void add_error(WorkloadSums& sums, ApiId api, int result, std::uint64_t calls);
   void tallied(const Tally& now);
   void tallied(const ClassTally& now);
@@ -118,7 +127,8 @@ class Ledger {
 
   const std::size_t most_workloads_;
   PodNames pods_;
-  std::uint64_t now_ns_ = 0;
+  HeldMemory memory_;
+  std::uint64_t now_ns_ = 0, begin_ns_ = 0;  // CLOCK_MONOTONIC
   std::map<Workload, std::unique_ptr<Series>> series_;
   std::unique_ptr<Series> others_ = std::make_unique<Series>();
   WorkloadSums node_;

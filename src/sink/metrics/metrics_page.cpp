@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 
+#include "cudabpf/abi.h"
 #include "sink/metrics/metrics_text.hpp"
 
 namespace cudabpf {
@@ -16,11 +18,15 @@ using OfClass = WorkloadSums::OfClass;
 
 constexpr double SECOND_IN_NS = 1e9;
 
+// Those of Kubernetes also where they are empty: a scraper that adds the target's own would put
+// them in their place.
 Labels labels_of(const Workload& workload) {
-  return {
-      {"namespace", label_value(workload.name_space)}, {"pod", label_value(workload.pod)},
-      {"container", label_value(workload.container)},  {"unit", label_value(workload.unit)},
-      {"slurm_job", label_value(workload.slurm_job)},  {"program", label_value(workload.program)}};
+  Labels labels{
+      {"namespace", workload.name_space}, {"pod", workload.pod}, {"container", workload.container}};
+  if (!workload.unit.empty()) labels.emplace_back("unit", workload.unit);
+  if (!workload.slurm_job.empty()) labels.emplace_back("slurm_job", workload.slurm_job);
+  labels.emplace_back("program", workload.program);
+  return labels;
 }
 
 Labels with(Labels labels, std::string_view name, std::string value) {
@@ -32,36 +38,15 @@ Labels with(const Labels& labels, CallClass which) {
   return with(labels, "function_class", std::string(to_string(which)));
 }
 
-// Labels are made once, and the workloads' texts are cut: two that are alike then are one.
 struct Printed {
   Labels labels;
-  WorkloadSums sums;
+  const WorkloadSums& sums;
 };
 
-void add(WorkloadSums& to, const WorkloadSums& more) {
-  for (std::size_t i = 0; i < CALL_CLASSES; i++) {
-    OfClass& one = to.classes[i];
-    const OfClass& other = more.classes[i];
-    one.calls += other.calls;
-    one.failed += other.failed;
-    one.bytes += other.bytes;
-    one.times.time_ns += other.times.time_ns;
-    for (std::size_t at = 0; at < one.times.calls.size(); at++)
-      one.times.calls[at] += other.times.calls[at];
-  }
-  for (const auto& [result, calls] : more.errors) to.errors[result] += calls;
-  to.ioctls += more.ioctls;
-  to.held += more.held;
-  to.most_held += more.most_held;
-  to.processes += more.processes;
-  to.oldest_open_ns = std::max(to.oldest_open_ns, more.oldest_open_ns);
-}
-
 std::vector<Printed> printed(const std::vector<WorkloadSums>& workloads) {
-  std::map<Labels, WorkloadSums> by_labels;
-  for (const WorkloadSums& one : workloads) add(by_labels[labels_of(one.workload)], one);
   std::vector<Printed> printed;
-  for (auto& [labels, sums] : by_labels) printed.push_back({labels, std::move(sums)});
+  printed.reserve(workloads.size());
+  for (const WorkloadSums& one : workloads) printed.push_back({labels_of(one.workload), one});
   return printed;
 }
 
@@ -89,7 +74,8 @@ void add_times(MetricsText& text, const Labels& labels, const Times& times) {
 
 void add_calls(MetricsText& text, const std::vector<Printed>& workloads) {
   text.family("cudabpf_calls_total", "counter",
-              "Calls of CUDA's driver and of NCCL, with those that are open.");
+              "Calls of CUDA's driver and of NCCL; launches, copies, waits and queries from their "
+              "beginning, others from their end.");
   for_classes(workloads,
               [&](const Labels& labels, const OfClass& of) { text.sample(labels, of.calls); });
   text.family(
@@ -103,13 +89,17 @@ void add_calls(MetricsText& text, const std::vector<Printed>& workloads) {
   text.family("cudabpf_call_errors_total", "counter",
               "Calls that failed, by what they returned. Rare results may be missing where there "
               "are many: cudabpf_failed_calls_total has all.");
-  for (const Printed& one : workloads)
+  for (const Printed& one : workloads) {
+    std::map<std::string, std::uint64_t> by_name;
     for (const auto& [key, calls] : one.sums.errors) {
       std::string_view name = result_name(key.first, key.second);
-      text.sample(with(one.labels, "result",
-                       name.empty() ? fmt::format("{}", key.second) : std::string(name)),
-                  calls);
+      bool is_other = key.second == static_cast<int>(CB_OTHER_RESULT);
+      by_name[is_other       ? std::string(OTHER_WORKLOADS)
+              : name.empty() ? fmt::format("{}", key.second)
+                             : std::string(name)] += calls;
     }
+    for (const auto& [name, calls] : by_name) text.sample(with(one.labels, "result", name), calls);
+  }
   text.family("cudabpf_copy_requested_bytes_total", "counter",
               "Bytes that calls were to copy, also those that failed. Copies of rows, arrays and "
               "batches, whose size is not one argument, count only where calls are recorded.");
@@ -118,14 +108,18 @@ void add_calls(MetricsText& text, const std::vector<Printed>& workloads) {
   });
 }
 
-void add_workloads(MetricsText& text, const std::vector<Printed>& workloads, bool driver_traced) {
+void add_workloads(MetricsText& text, const std::vector<Printed>& workloads,
+                   const LedgerPage& page) {
   auto each = [&](std::uint64_t WorkloadSums::*member) {
     for (const Printed& one : workloads) text.sample(one.labels, one.sums.*member);
   };
-  text.family("cudabpf_open_call_seconds", "gauge",
-              "For how long the oldest call that has not returned has been open, at least.");
-  for (const Printed& one : workloads)
-    text.sample(one.labels, static_cast<double>(one.sums.oldest_open_ns) / SECOND_IN_NS);
+  if (page.counted_in_kernel) {
+    text.family("cudabpf_open_call_seconds", "gauge",
+                "For how long the oldest launch, copy, wait or query that has not returned has "
+                "been open, at least.");
+    for (const Printed& one : workloads)
+      text.sample(one.labels, static_cast<double>(one.sums.oldest_open_ns) / SECOND_IN_NS);
+  }
   text.family("cudabpf_allocated_bytes", "gauge",
               "Memory that was allocated by calls that cudabpf has seen, and not freed.");
   each(&WorkloadSums::held);
@@ -133,7 +127,7 @@ void add_workloads(MetricsText& text, const std::vector<Printed>& workloads, boo
   each(&WorkloadSums::most_held);
   text.family("cudabpf_processes", "gauge", "Processes that have called CUDA and are alive.");
   each(&WorkloadSums::processes);
-  if (!driver_traced) return;
+  if (!page.driver_traced) return;
   text.family("cudabpf_ioctls_total", "counter", "Ioctls on the NVIDIA driver's devices.");
   each(&WorkloadSums::ioctls);
 }
@@ -199,18 +193,21 @@ void add_gpus(MetricsText& text, const std::vector<LedgerGpu>& gpus) {
 #undef GPU_FIGURE
 }
 
+Labels labels_of(const LossInfo& loss) {
+  return {{"reason", std::string(loss.name)}, {"severity", loss.degraded ? "degraded" : "lost"}};
+}
+
 void add_losses(MetricsText& text, const LedgerPage& page) {
   text.family("cudabpf_lost_events_total", "counter",
-              "Events that cudabpf could not count or record, by reason.");
+              "Events that cudabpf could not count or record (lost), or not in full (degraded).");
   for (std::size_t i = 0; i < LOSS_COUNT; i++)
-    text.sample({{"reason", std::string(info(static_cast<Loss>(i)).name)}}, page.lost[i]);
+    text.sample(labels_of(info(static_cast<Loss>(i))), page.lost[i]);
   text.family("cudabpf_uncounted_losses_total", "counter",
               "How often events were lost of which it is not known how many there were.");
   for (std::size_t i = 0; i < LOSS_COUNT; i++)
-    if (page.uncounted[i])
-      text.sample({{"reason", std::string(info(static_cast<Loss>(i)).name)}}, page.uncounted[i]);
+    text.sample(labels_of(info(static_cast<Loss>(i))), page.uncounted[i]);
   text.family("cudabpf_overflow_total", "counter",
-              "What found no room and counts as program=\"(other)\": workloads, as they came, and "
+              "What found no room and counts as program=\"(other)\": processes of workloads, and "
               "events of processes.");
   text.sample({{"what", "workloads"}}, page.workloads_refused);
   text.sample({{"what", "events"}}, page.processes_refused);
@@ -241,7 +238,7 @@ std::string metrics_page(const LedgerPage& page, const OwnFigures& own) {
   MetricsText text;
   std::vector<Printed> workloads = printed(page.workloads);
   add_calls(text, workloads);
-  add_workloads(text, workloads, page.driver_traced);
+  add_workloads(text, workloads, page);
   add_node(text, page.node);
   text.family("cudabpf_gpu_xid_errors_total", "counter", "Errors of GPUs, by the driver's number.");
   for (const auto& [key, count] : page.xids)

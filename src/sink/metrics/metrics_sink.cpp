@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 
@@ -39,8 +41,14 @@ void MetricsSink::tallied(const Tallies& tallies) {
 }
 
 void MetricsSink::flush() {
+  constexpr std::uint64_t LOOK_EVERY_NS = 10'000'000'000;
   std::lock_guard lock(mutex_);
-  ledger_.tick(now_ns(CLOCK_MONOTONIC));
+  std::uint64_t now = now_ns(CLOCK_MONOTONIC);
+  ledger_.tick(now);
+  if (now - looked_at_ < LOOK_EVERY_NS) return;
+  looked_at_ = now;
+  ledger_.look_for_lost_ends(
+      [](std::uint32_t pid) { return ::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH; });
 }
 
 std::string MetricsSink::page() {

@@ -1,6 +1,7 @@
 // Keeps the sums that metrics print. Its page may be asked for on any thread.
 #pragma once
 
+#include <cstdint>
 #include <mutex>
 #include <string>
 
@@ -43,6 +44,7 @@ class MetricsSink : public Sink {
   Ledger ledger_;
   std::string version_;
   double start_seconds_ = 0;
+  std::uint64_t looked_at_ = 0;  // CLOCK_MONOTONIC
 };
 
 }  // namespace cudabpf

@@ -46,7 +46,6 @@ void MetricsText::name_and_labels(std::string_view suffix, const Labels& labels)
   text_ += suffix;
   char before = '{';
   for (const auto& [label, value] : labels) {
-    if (value.empty()) continue;
     text_ += before;
     text_ += label;
     text_ += "=\"";

@@ -16,7 +16,6 @@ class MetricsText {
 
   // What follows, until the next family, are samples of it. `type`: counter, gauge, histogram.
   void family(std::string_view name, std::string_view type, std::string_view help);
-  // Labels whose value is empty are left out: to Prometheus that is the same.
   void sample(const Labels& labels, std::uint64_t value) { sample("", labels, value); }
   void sample(const Labels& labels, double value);
   // Of a histogram: "_bucket", "_sum", "_count".

@@ -10,13 +10,15 @@
 
 namespace cudabpf {
 
-// Never a pid, an address or a kernel's name: there is no end of those.
+// Labels' values, as they are printed. Never a pid, an address or a kernel's name: there is no end
+// of those.
 struct Workload {
   std::string name_space = {}, pod = {},
               container = {};  // of Kubernetes; other containers have an id alone
-  std::string unit = {};       // outside containers: the systemd service or scope
+  std::string unit = {};       // outside containers: the systemd service
   std::string slurm_job = {};
   std::string program = {};
+  // NOLINTNEXTLINE(modernize-use-nullptr): what the compiler makes compares with 0
   auto operator<=>(const Workload&) const = default;
 };
 

@@ -30,18 +30,20 @@ void for_each_name(const std::string& folder, Take take) {
 std::optional<PodNames::Named> PodNames::find(std::string_view pod_uid,
                                               std::string_view container_id) {
   std::string uid = plain(pod_uid), id(container_id);
-  bool known = pods_.contains(uid) && (id.empty() || containers_.contains(id));
-  Clock::time_point now = Clock::now();
-  if (!known && (!read_at_ || now - *read_at_ >= std::chrono::seconds(1))) {
-    read_at_ = now;
-    read();
+  bool known = containers_.contains(id) || (id.empty() && pods_.contains(uid));
+  if (!known) {
+    if (looked_for_.size() >= MOST) looked_for_.clear();
+    Clock::time_point now = Clock::now();
+    bool is_new = looked_for_.emplace(uid, id).second;
+    if (is_new || now - read_at_ >= std::chrono::seconds(1)) {
+      read_at_ = now;
+      read();
+    }
   }
-  auto pod = pods_.find(uid);
-  if (pod == pods_.end()) return std::nullopt;
-  Named named = pod->second;
   if (auto container = containers_.find(id); container != containers_.end())
-    named.container = container->second;
-  return named;
+    return container->second;
+  auto pod = pods_.find(uid);
+  return pod == pods_.end() ? std::nullopt : std::optional(pod->second);
 }
 
 // No part of these names has an underscore in it.
@@ -56,14 +58,16 @@ void PodNames::read() {
   });
   constexpr std::string_view LOG = ".log";
   for_each_name(logs_ + "/containers", [this, LOG](const std::string& name) {
-    std::size_t after_namespace = name.rfind('_'), rest = ID_DIGITS + LOG.size();
-    if (!name.ends_with(LOG) || after_namespace == name.npos ||
+    std::size_t after_pod = name.find('_'), after_namespace = name.rfind('_');
+    std::size_t rest = ID_DIGITS + LOG.size();
+    if (!name.ends_with(LOG) || after_namespace == name.npos || after_namespace == after_pod ||
         name.size() < after_namespace + 1 + rest + 1 || containers_.size() == MOST)
       return;
     std::size_t dash = name.size() - rest - 1;
     if (name[dash] != '-' || dash <= after_namespace) return;
-    containers_[name.substr(dash + 1, ID_DIGITS)] =
-        name.substr(after_namespace + 1, dash - after_namespace - 1);
+    containers_[name.substr(dash + 1, ID_DIGITS)] = {
+        name.substr(after_pod + 1, after_namespace - after_pod - 1), name.substr(0, after_pod),
+        name.substr(after_namespace + 1, dash - after_namespace - 1)};
   });
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,8 +24,8 @@ class PodNames {
   explicit PodNames(std::string logs = "/var/log") : logs_(std::move(logs)) {}
 
   // By the pod's uid and the container's id, as cgroups have them. Nothing: there are no logs of
-  // the pod, or they cannot be read. The folders are read again where a pod is new, at most once a
-  // second.
+  // the pod, or they cannot be read. The folders are read again for a pod and container that was
+  // not looked for before, and else at most once a second.
   std::optional<Named> find(std::string_view pod_uid, std::string_view container_id);
 
  private:
@@ -33,9 +34,10 @@ class PodNames {
   void read();
 
   std::string logs_;
-  std::optional<Clock::time_point> read_at_;
-  std::map<std::string, Named> pods_;              // by uid, without dashes
-  std::map<std::string, std::string> containers_;  // the names, by id
+  Clock::time_point read_at_;
+  std::map<std::string, Named> pods_;        // by uid, without dashes
+  std::map<std::string, Named> containers_;  // by id
+  std::set<std::pair<std::string, std::string>> looked_for_;
 };
 
 }  // namespace cudabpf

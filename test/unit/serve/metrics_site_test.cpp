@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
 
 using namespace cudabpf::serve;
 
@@ -36,4 +40,24 @@ TEST_CASE("Metrics have one path, which is only read") {
 TEST_CASE("Another site's name does not lead to metrics of this machine") {
   CHECK(ask("127.0.0.1:8078", "evil.example", "/metrics").status == 403);
   CHECK(ask("0.0.0.0:8078", "gpu-17.example.com:8078", "/metrics").status == 200);
+}
+
+TEST_CASE("Pages that are being read have an end") {
+  auto address = *Address::parse("127.0.0.1:8078");
+  int made = 0;
+  MetricsSite site(address, "text/x", [&made] { return std::to_string(++made); });
+  Request request;
+  request.method = "GET";
+  request.target = "/metrics";
+  request.hosts = {"localhost"};
+  CHECK(*site.answer(request).body == "1");
+  CHECK(*site.answer(request).body == "1");  // it is new
+  std::vector<Answer> kept;
+  for (int i = 0; i < 8; i++) {
+    kept.push_back(site.answer(request));
+    std::this_thread::sleep_for(std::chrono::milliseconds(110));
+  }
+  CHECK(site.answer(request).status == 503);
+  kept.clear();
+  CHECK(site.answer(request).status == 200);
 }

@@ -1,7 +1,7 @@
 #include "sink/metrics/ledger.hpp"
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
-#include <numeric>
 #include <string>
 
 #include "support/sample_calls.hpp"
@@ -120,7 +120,7 @@ TEST_CASE("Calls that are recorded one by one count as well") {
 }
 
 TEST_CASE("Workloads beyond the limit count as others, and keep doing so") {
-  Kept kept(2 * CALL_CLASSES);
+  Kept kept(4 * CALL_CLASSES);  // half of them for programs that are alike
   for (std::uint32_t pid = 1; pid <= 5; pid++) {
     kept.begins(pid, "p" + std::to_string(pid));
     kept.tallied(pid, SYNC, pid);
@@ -144,6 +144,71 @@ TEST_CASE("Workloads beyond the limit count as others, and keep doing so") {
   CHECK(calls_in(page.node) == 1 + 2 + 3 + 4 + 50 + 60);
 }
 
+TEST_CASE("Programs of one service leave places to others") {
+  Kept kept(4 * CALL_CLASSES);
+  auto begins = [&](std::uint32_t pid, const std::string& unit, const std::string& program) {
+    Process process;
+    process.pid = pid;
+    process.unit = unit;
+    process.exe = "/" + program;
+    kept.ledger.process(process);
+    kept.tallied(pid, SYNC, pid);
+  };
+  for (std::uint32_t pid = 1; pid <= 6; pid++)
+    begins(pid, "many.service", "p" + std::to_string(pid));
+  begins(7, "one.service", "app");
+  LedgerPage page = kept.ledger.page();
+  CHECK(calls_in(*find(page, "app")) == 7);
+  // The service's others are still the service's.
+  CHECK(std::count_if(page.workloads.begin(), page.workloads.end(), [](const auto& one) {
+          return one.workload.program == OTHER_WORKLOADS && one.workload.unit == "many.service" &&
+                 calls_in(one) == 3 + 4 + 5 + 6;
+        }) == 1);
+  CHECK(calls_in(page.workloads) == calls_in(page.node));
+}
+
+TEST_CASE("A process whose end nobody has seen is gone once it does not run any more") {
+  Kept kept;
+  kept.begins(4242, "app");
+  SampleCall alloc("cuMemAlloc_v2", {0x7000, 4096}, {0x9000});
+  kept.ledger.call(alloc);
+  kept.ledger.look_for_lost_ends([](std::uint32_t) { return true; });
+  CHECK(find(kept.ledger.page(), "app")->processes == 1);
+  kept.ledger.look_for_lost_ends([](std::uint32_t) { return false; });
+  CHECK(find(kept.ledger.page(), "app")->processes == 0);
+  kept.ledger.tick(10 * A_SECOND);
+  CHECK(find(kept.ledger.page(), "app")->held == 0);
+}
+
+TEST_CASE("A GPU that is not read any more has no figures") {
+  Kept kept;
+  Session session;
+  session.sampling.gpus.emplace_back().device = 3;
+  session.monotonic_ns = A_SECOND;
+  kept.ledger.begin(session);
+  GpuSample sample;
+  sample.device = 3;
+  sample.ts = A_SECOND;
+  sample.power_w = 7;
+  kept.ledger.gpu_sample(sample);
+  kept.ledger.tick(50 * A_SECOND);
+  REQUIRE(kept.ledger.page().gpus.size() == 1);
+  CHECK(kept.ledger.page().gpus[0].latest.power_w == 7);
+  kept.ledger.tick(63 * A_SECOND);
+  CHECK(kept.ledger.page().gpus.empty());
+}
+
+TEST_CASE("A size that no copy has spoils no sum") {
+  Kept kept;
+  kept.begins(4242, "app");
+  SampleCall copy("cuMemcpyHtoD_v2", {0x7000, 0x8000, ~std::uint64_t{0}});
+  kept.ledger.call(copy);
+  SampleCall another("cuMemcpyHtoD_v2", {0x7000, 0x8000, 4096});
+  kept.ledger.call(another);
+  LedgerPage page = kept.ledger.page();
+  CHECK(find(page, "app")->classes[at(CallClass::to_device)].bytes == 4096);
+}
+
 TEST_CASE("A workload that is gone is on two more pages, and the node's sums stay") {
   Kept kept;
   kept.begins(7, "app");
@@ -155,22 +220,22 @@ TEST_CASE("A workload that is gone is on two more pages, and the node's sums sta
   CHECK(find(kept.ledger.page(), "app")->processes == 0);
   kept.ledger.tick(40 * A_SECOND);
   CHECK(find(kept.ledger.page(), "app"));  // another may read pages, too
-  kept.ledger.tick(71 * A_SECOND);
+  kept.ledger.tick(130 * A_SECOND);
   CHECK_FALSE(find(kept.ledger.page(), "app"));
   CHECK(calls_in(kept.ledger.page().node) == 6);
 
   kept.begins(8, "unread");
   kept.tallied(8, LAUNCH, 1, true);
   kept.ends(8);
-  kept.ledger.tick(80 * A_SECOND);
-  kept.ledger.tick(200 * A_SECOND);
+  kept.ledger.tick(140 * A_SECOND);
+  kept.ledger.tick(240 * A_SECOND);
   kept.begins(9, "unread");  // it comes back
   kept.tallied(9, LAUNCH, 4);
   CHECK(calls_in(*find(kept.ledger.page(), "unread")) == 5);
   kept.ends(9);
   kept.tallied(9, LAUNCH, 4, true);
-  kept.ledger.tick(210 * A_SECOND);
-  kept.ledger.tick(520 * A_SECOND);
+  kept.ledger.tick(250 * A_SECOND);
+  kept.ledger.tick(560 * A_SECOND);
   CHECK_FALSE(find(kept.ledger.page(), "unread"));
 }
 

@@ -49,7 +49,7 @@ TEST_CASE("Metrics are text that no name can break") {
   text.sample({}, 0.5);
   text.sample("_bucket", {{"le", "+Inf"}}, std::uint64_t{1});
   CHECK(text.take() ==
-        "# HELP m_total Help.\n# TYPE m_total counter\nm_total{a=\"x\\\"y\\\\z\\nw\"} 7\n"
+        "# HELP m_total Help.\n# TYPE m_total counter\nm_total{a=\"x\\\"y\\\\z\\nw\",b=\"\"} 7\n"
         "m_total 0.5\nm_total_bucket{le=\"+Inf\"} 1\n");
 }
 
@@ -78,7 +78,9 @@ TEST_CASE("A page has each series once") {
   page.workloads[0].errors[{ApiId::cuda, 12345}] = 1;
   page.workloads[0].oldest_open_ns = 1'500'000'000;
   page.xids[{79, "0000:1a:00"}] = 1;
-  page.driver_traced = true;
+  page.driver_traced = page.counted_in_kernel = true;
+  page.workloads[0].errors[{ApiId::nccl, 12345}] = 1;  // of another library, and as nameless
+  page.workloads[0].errors[{ApiId::cuda, -1}] = 4;
   LedgerGpu gpu;
   gpu.gpu.uuid = "GPU-1";
   gpu.gpu.name = "H200";
@@ -89,21 +91,31 @@ TEST_CASE("A page has each series once") {
   std::string text = metrics_page(page, {.version = "1.2", .cpu_seconds = 0.25});
   check_families(text);
   for (const char* line :
-       {"cudabpf_calls_total{program=\"a\",function_class=\"launch\"} 1\n",
-        "cudabpf_calls_total{program=\"b\\n\\\"c\\\\\",function_class=\"launch\"} 1\n",
-        "cudabpf_calls_total{program=\"\xef\xbf\xbd\",function_class=\"launch\"} 2\n",
-        "cudabpf_call_seconds_bucket{program=\"a\",function_class=\"launch\",le=\"1e-06\"} 0\n",
-        "cudabpf_call_seconds_bucket{program=\"a\",function_class=\"launch\",le=\"0.016384\"} 1\n",
-        "cudabpf_call_seconds_bucket{program=\"a\",function_class=\"launch\",le=\"+Inf\"} 1\n",
-        "cudabpf_call_seconds_sum{program=\"a\",function_class=\"launch\"} 0.005\n",
-        "cudabpf_call_errors_total{program=\"a\",result=\"CUDA_ERROR_OUT_OF_MEMORY\"} 3\n",
-        "cudabpf_call_errors_total{program=\"a\",result=\"12345\"} 1\n",
-        "cudabpf_open_call_seconds{program=\"a\"} 1.5\n", "cudabpf_ioctls_total{program=\"a\"} 0\n",
+       {"cudabpf_calls_total{namespace=\"\",pod=\"\",container=\"\",program=\"a\",function_class="
+        "\"launch\"} 1\n",
+        "cudabpf_calls_total{namespace=\"\",pod=\"\",container=\"\",program=\"b\\n\\\"c\\\\\","
+        "function_class=\"launch\"} 1\n",
+        "cudabpf_call_seconds_bucket{namespace=\"\",pod=\"\",container=\"\",program=\"a\",function_"
+        "class=\"launch\",le=\"1e-06\"} 0\n",
+        "cudabpf_call_seconds_bucket{namespace=\"\",pod=\"\",container=\"\",program=\"a\",function_"
+        "class=\"launch\",le=\"0.016384\"} 1\n",
+        "cudabpf_call_seconds_bucket{namespace=\"\",pod=\"\",container=\"\",program=\"a\",function_"
+        "class=\"launch\",le=\"+Inf\"} 1\n",
+        "cudabpf_call_seconds_sum{namespace=\"\",pod=\"\",container=\"\",program=\"a\",function_"
+        "class=\"launch\"} 0.005\n",
+        "cudabpf_call_errors_total{namespace=\"\",pod=\"\",container=\"\",program=\"a\",result="
+        "\"CUDA_ERROR_OUT_OF_MEMORY\"} 3\n",
+        "cudabpf_call_errors_total{namespace=\"\",pod=\"\",container=\"\",program=\"a\",result="
+        "\"12345\"} 2\n",
+        "cudabpf_call_errors_total{namespace=\"\",pod=\"\",container=\"\",program=\"a\",result=\"("
+        "other)\"} 4\n",
+        "cudabpf_open_call_seconds{namespace=\"\",pod=\"\",container=\"\",program=\"a\"} 1.5\n",
+        "cudabpf_ioctls_total{namespace=\"\",pod=\"\",container=\"\",program=\"a\"} 0\n",
         "cudabpf_gpu_xid_errors_total{xid=\"79\",pci_bus_id=\"0000:1a:00\"} 1\n",
         "cudabpf_gpu_power_watts{gpu=\"0\",gpu_uuid=\"GPU-1\",model=\"H200\"} 123.5\n",
         "cudabpf_gpu_sm_active_ratio{gpu=\"0\",gpu_uuid=\"GPU-1\",model=\"H200\"} 0.5\n",
         "cudabpf_gpu_energy_joules_total{gpu=\"0\",gpu_uuid=\"GPU-1\",model=\"H200\"} 7\n",
-        "cudabpf_lost_events_total{reason=\"tally_full\"} 0\n",
+        "cudabpf_lost_events_total{reason=\"tally_full\",severity=\"lost\"} 0\n",
         "cudabpf_build_info{version=\"1.2\"} 1\n", "process_cpu_seconds_total 0.25\n"})
     CHECK_THAT(text, ContainsSubstring(line));
   CHECK(text.find("temperature") == text.npos);  // what a GPU does not report

@@ -26,7 +26,11 @@ TEST_CASE("A pod's names come from the folders of its logs") {
   CHECK(pods.find(UID, ID) == named);
   CHECK(pods.find("0f1e2d3c_4b5a_6978_8796_a5b4c3d2e1f0", ID) == named);  // as systemd has it
   CHECK(pods.find(UID, "") == PodNames::Named{"ml", "train-0", ""});
-  CHECK_FALSE(pods.find("another", ID));
+  CHECK_FALSE(pods.find("another", std::string(64, 'b')));
+  // A pod that has begun since is found at once.
+  std::filesystem::create_directories(logs.path() / "pods" /
+                                      "ml_train-1_0123456789abcdef0123456789abcdef");
+  CHECK(pods.find("0123456789abcdef0123456789abcdef", "") == PodNames::Named{"ml", "train-1", ""});
   CHECK_FALSE(PodNames("/nowhere").find(UID, ID));
 }
 
@@ -48,9 +52,25 @@ TEST_CASE("A workload is what a process belongs to") {
                                                .pod = "train-0",
                                                .container = std::string(12, 'a'),
                                                .program = "python3.11"});
+  process.cgroup = "/user.slice/user-1000.slice/user@1000.service/kubepods";  // anybody's
+  CHECK(workload_of(process, pods).pod.empty());
+  process.cgroup.clear();
   process.pod = "of which there are no logs";
   CHECK(workload_of(process, pods).pod == process.pod);
-  CHECK(workload_of({}, pods).program == UNKNOWN_PROGRAM);
+  CHECK(workload_of({}, pods).program == "?");
+}
+
+TEST_CASE("A workload's name is cut and repaired, and cannot be that of others") {
+  PodNames pods("/nowhere");
+  Process process;
+  process.exe = "/" + std::string(200, 'x');
+  CHECK(workload_of(process, pods).program == std::string(128, 'x'));
+  process.exe = "/\xff";
+  CHECK(workload_of(process, pods).program == "\xef\xbf\xbd");
+  process.exe = "/(other)";
+  CHECK(workload_of(process, pods).program == "./(other)");
+  process.unit = "run-r0123.scope";  // made for one process
+  CHECK(workload_of(process, pods).unit.empty());
 }
 
 TEST_CASE("SLURM's jobs are known by their cgroups") {
@@ -58,6 +78,7 @@ TEST_CASE("SLURM's jobs are known by their cgroups") {
   CHECK(slurm_job_in("/system.slice/slurmstepd.scope/job_77/step_batch/user/task_0") == "77");
   CHECK(slurm_job_in("/system.slice/job_9.service").empty());
   CHECK(slurm_job_in("/slurm/uid_1000").empty());
+  CHECK(slurm_job_in("/user.slice/user-1000.slice/user@1000.service/slurm/job_42").empty());
   PodNames pods("/nowhere");
   Process process;
   process.exe = "/a";
