@@ -31,7 +31,7 @@ Result<> MetricsServer::start() {
   // Whoever reaches the port talks to threads without any rights: they inherit those of this one.
   std::promise<Result<>> started;
   auto result = started.get_future();
-  thread_ = std::thread([this, &started] {
+  thread_ = std::thread([this, started = std::move(started)]() mutable {
     privileges::keep_only({});
     auto server = serve::Server::start(std::move(listening_), site_);
     if (!server) return started.set_value(server.error());
