@@ -355,7 +355,7 @@ CB_STATIC_ASSERT(sizeof(struct cb_tally) == 56, "cb_tally");
 #define CB_MOST_RESULT 999
 #define CB_OTHER_RESULT 0xffffffffU
 
-/* Of the calls that have ended: how many took at most 1 us, 4 us, 16 us, ..., and longer. */
+/* How many of the calls that have ended took at most 1 us, 4 us, 16 us, ..., and longer. */
 #define CB_TIME_LIMITS 13 /* the last is 16.8 s */
 #define CB_FIRST_TIME_LIMIT_NS 1000ULL
 struct cb_call_times {

@@ -18,7 +18,7 @@ class MetricsText {
   void family(std::string_view name, std::string_view type, std::string_view help);
   void sample(const Labels& labels, std::uint64_t value) { sample("", labels, value); }
   void sample(const Labels& labels, double value);
-  // Of a histogram: "_bucket", "_sum", "_count".
+  // With a suffix, as a histogram's samples have: "_bucket", "_sum", "_count".
   void sample(std::string_view suffix, const Labels& labels, std::uint64_t value);
   void sample(std::string_view suffix, const Labels& labels, double value);
 

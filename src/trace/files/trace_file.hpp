@@ -17,7 +17,7 @@ inline constexpr const char* NULL_DEVICE = "/dev/null";
 
 // Whether so little is left on a disk that nothing may go on filling it without being asked.
 bool is_low(const std::filesystem::space_info& space);
-// Of the disk that a file is on, or will be; nothing: it is not known.
+// The space on the disk that a file is on, or will be; nothing: it is not known.
 std::optional<std::filesystem::space_info> space_for(const std::string& path);
 
 class TraceFile {
