@@ -74,6 +74,7 @@ void mapped(CUdevice device) {
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   CHECK(cuMemSetAccess(range, step * PIECES, &access, 1));
   CHECK(cuMemsetD8(range, 1, step * PIECES));
+  CHECK(cuCtxSynchronize());  // the host does not wait for a fill, and others may have the GPU
   CHECK(cuMemUnmap(range, step * PIECES));
   for (auto piece : pieces) CHECK(cuMemRelease(piece));
   CHECK(cuMemAddressFree(range, step * PIECES));

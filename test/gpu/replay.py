@@ -17,6 +17,9 @@ PROGRAMS = {  # what is captured, and the modules that it imports
     "rows": (["iterations.py", "rows"], "torch"),
 }
 REFUSED = {"jax": {"cuLaunchHostFunc"}}  # by which its runtime is told that work has ended
+# Of the prediction, in percent, where the GPU was busy for longer than so many us: of short kernels, the clock's steps and the time
+# from one to the next are percents.
+ALLOWED_ERROR = ((1000, 5), (500, 8))
 CHANGE_WEIGHTS = {"resnet"}  # so there are two of each
 
 
@@ -80,8 +83,8 @@ class Replays:
         print(f"        {name}: the GPU was busy for {times['actual']['gpu_busy_us']} us; predicted from its kernels "
               f"{times['error_percent']:+.1f} %, warm {times['warm_error_percent']:+.1f} %, cold {times['cold_error_percent']:+.1f} %; "
               f"{times['share_within_percent']:.1f} % of {times['launches_judged']} launches from warm to cold")
-        if times["actual"]["gpu_busy_us"] > 500:  # of a few short kernels, the clock's steps are percents
-            self.check(f"replay, {name}: its time is predicted within 5 %", abs(times["error_percent"]) <= 5, times["error_percent"])
+        if most := next((percent for busy, percent in ALLOWED_ERROR if times["actual"]["gpu_busy_us"] > busy), None):
+            self.check(f"replay, {name}: its time is predicted within {most} %", abs(times["error_percent"]) <= most, times["error_percent"])
         again = f"{self.machine.folder}/replayed.jsonl"
         subprocess.run([self.machine.cudabpf, "run", "-q", "--gpu", "-o", again, "--", self.machine.cudabpf, "replay", folder, "--runs", "5"],
                        check=False, stdout=subprocess.DEVNULL)

@@ -185,17 +185,26 @@ def print_head(loop, unit, seconds, turn):
           "| | not recorded | recorded | added, with the 95 % interval of the median |\n|---|---|---|---|")
 
 
-def compare(name, turns, rate):
-    """Prints what recording adds, by each turn and the two beside it. `rate`: figures are tokens a second."""
-    unit, scale = unit_of(rate)
+def added(turns, rate):
+    """-> what a turn that is not recorded takes, what a recorded one adds in the median, the ends of its 95 % interval, and in how many
+    turns; None if these are too few. By each recorded turn and the two beside it."""
     spent = spent_in(turns, rate)
-    added = sorted(now - (before + after) / 2 for before, now, after in zip(spent[::2], spent[1::2], spent[2::2])
-                   if not math.isnan(before + now + after))
-    idle = [value for value in spent[::2] if not math.isnan(value)]
-    if len(added) < 10:
-        return print(f"| {name} | only {len(added)} turns could be compared | | |")
-    base, middle, reach = statistics.median(idle), statistics.median(added), 0.98 * len(added) ** 0.5
-    low, high = (added[min(max(0, round(len(added) / 2 + sign * reach)), len(added) - 1)] for sign in (-1, 1))
+    more = sorted(now - (before + after) / 2 for before, now, after in zip(spent[::2], spent[1::2], spent[2::2])
+                  if not math.isnan(before + now + after))
+    if len(more) < 10:
+        return None
+    middle, reach = len(more) / 2, 0.98 * len(more) ** 0.5
+    low, high = (more[min(max(0, round(middle + sign * reach)), len(more) - 1)] for sign in (-1, 1))
+    return statistics.median(value for value in spent[::2] if not math.isnan(value)), statistics.median(more), low, high, len(more)
+
+
+def compare(name, turns, rate):
+    """Prints what recording adds. `rate`: figures are tokens a second."""
+    unit, scale = unit_of(rate)
+    found = added(turns, rate)
+    if not found:
+        return print(f"| {name} | too few turns could be compared | | |")
+    base, middle, low, high, count = found
     shown = (lambda value: scale / value) if rate else (lambda value: value)
     return print(f"| {name} | {shown(base):.3f} | {shown(base + middle):.3f} | {middle:+.3f} {unit} ({low:+.3f} to {high:+.3f}), "
-                 f"{100 * middle / base:+.2f} % ({100 * low / base:+.2f} to {100 * high / base:+.2f}); {len(added)} turns |", flush=True)
+                 f"{100 * middle / base:+.2f} % ({100 * low / base:+.2f} to {100 * high / base:+.2f}); {count} turns |", flush=True)
