@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/capture_flags.hpp"
-#include "cli/iteration_flags.hpp"
+#include "cli/flags/capture_flags.hpp"
+#include "cli/flags/iteration_flags.hpp"
 #include "cli/request/targets.hpp"
 #include "util/result.hpp"
 

@@ -18,7 +18,7 @@ namespace cudabpf::cli {
 class MetricsServer {
  public:
   struct Options {
-    std::string listen;
+    std::string listen = "127.0.0.1:8078";
     std::vector<std::string> names;  // by which clients may call it
     std::size_t most_series = 1000;
   };

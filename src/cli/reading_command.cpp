@@ -8,8 +8,8 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "cli/flags/one_of.hpp"
 #include "cli/help.hpp"
-#include "cli/one_of.hpp"
 #include "util/console/log.hpp"
 #include "util/exit_codes.hpp"
 #include "util/text/json.hpp"

@@ -11,7 +11,7 @@
 #include "analyze/analysis.hpp"
 #include "analyze/trace_reader.hpp"
 #include "cli/export_files.hpp"
-#include "cli/part_flags.hpp"
+#include "cli/flags/part_flags.hpp"
 #include "cli/shown.hpp"
 #include "util/text/moments.hpp"
 

@@ -135,8 +135,8 @@ Result<std::vector<Sink*>> CaptureSession::open_sinks(const CaptureFlags& flags)
     if (flags.recorder) TRY(open_recorder(*flags.recorder, sinks));
     return sinks;
   }
-  if ((metrics_ = flags.metrics)) {
-    sinks.push_back(&metrics_->sink());
+  if ((metrics_ = flags.metrics)) sinks.push_back(&metrics_->sink());
+  if (flags.sums_alone) {
     sinks.push_back(&warnings_);
     if (flags.recorder) TRY(open_recorder(*flags.recorder, sinks));
     return sinks;
@@ -193,8 +193,8 @@ Result<> CaptureSession::open_recorder(const FlightRecorder::Options& options,
 
 // Whether the reader of the trace, or of what is shown in its place, has gone.
 bool CaptureSession::reader_gone() const {
-  if (metrics_) return false;  // nothing goes to stdout
   if (trace_) return trace_->reader_gone();
+  if (metrics_) return false;  // nothing goes to stdout
   pollfd output{STDOUT_FILENO, 0, 0};
   return poll(&output, 1, 0) > 0 && (output.revents & (POLLERR | POLLHUP | POLLNVAL));
 }

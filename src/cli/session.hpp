@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "capture/capture.hpp"
-#include "cli/capture_flags.hpp"
+#include "cli/flags/capture_flags.hpp"
 #include "cli/metrics_server.hpp"
 #include "cli/signals.hpp"
 #include "cli/started_command.hpp"

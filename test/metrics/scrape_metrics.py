@@ -38,6 +38,19 @@ class Live(scraping.Scraping):
             self.assertGreaterEqual(page.of("cudabpf_allocated_peak_bytes", program=name), 65536)
         self.ended(metrics)
 
+    def test_with_a_trace(self):
+        """Metrics of what goes into a trace: both have all that the driver counted."""
+        path = f"{self.folder}/machine.jsonl"
+        metrics = self.start_serving("--metrics", "127.0.0.1:0", "--profile", "full", "--library", LIBRARY, "-o", path)
+        program, = self.start_programs(["plain"], calls(50))
+        self.assertEqual(program.wait(), 0)
+        page = self.page_with(lambda page: page.of("cudabpf_call_seconds_count") == self.total(), "all that was called")
+        self.check_all_counted(page)
+        self.assertEqual(page.of("cudabpf_calls_total", program="plain", function_class="launch"), 50)
+        self.ended(metrics)
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(sum('"id":' in line for line in file), self.total())
+
     def test_nothing_falls(self):
         """While workloads come and go, and are too many."""
         metrics = self.start_metrics("--profile", "full", "--max-series", "80")

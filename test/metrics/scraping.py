@@ -32,7 +32,10 @@ class Scraping(harness.LiveTest):
 
     def start_metrics(self, *arguments):
         """Starts cudabpf, and returns once it answers."""
-        metrics = self.start([CUDABPF, "metrics", "--library", LIBRARY, "--listen", "127.0.0.1:0", *arguments])
+        return self.start_serving("metrics", "--library", LIBRARY, "--listen", "127.0.0.1:0", *arguments)
+
+    def start_serving(self, *arguments):
+        metrics = self.start([CUDABPF, *arguments])
         wait_for(lambda: "/metrics" in metrics.stderr() or metrics.process.poll() is not None, "its address")
         found = re.search(r"http://127\.0\.0\.1:(\d+)/metrics", metrics.stderr())
         self.assertTrue(found, metrics.stderr())

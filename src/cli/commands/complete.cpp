@@ -14,7 +14,7 @@
 #include "analyze/diff/measure.hpp"
 #include "cli/arguments.hpp"
 #include "cli/commands.hpp"
-#include "cli/recorder_flags.hpp"
+#include "cli/flags/recorder_flags.hpp"
 #include "collect/bpf/features.hpp"
 #include "util/system/procfs.hpp"
 #include "util/text/printable.hpp"

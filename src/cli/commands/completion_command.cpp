@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "cli/commands.hpp"
+#include "cli/flags/one_of.hpp"
 #include "cli/help.hpp"
-#include "cli/one_of.hpp"
 
 namespace cudabpf::cli {
 

@@ -9,7 +9,7 @@
 
 #include "analyze/diff/conditions.hpp"
 #include "cli/commands.hpp"
-#include "cli/one_of.hpp"
+#include "cli/flags/one_of.hpp"
 #include "cli/reading_command.hpp"
 #include "cli/traces_apart.hpp"
 #include "util/exit_codes.hpp"

@@ -10,7 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/diagnosis.hpp"
+#include "cli/doctor/diagnosis.hpp"
+#include "cli/doctor/node.hpp"
 #include "cli/help.hpp"
 #include "cli/request/inside.hpp"
 #include "cli/request/invoker.hpp"
@@ -20,6 +21,7 @@
 #include "collect/bpf/features.hpp"
 #include "collect/libraries.hpp"
 #include "collect/library_functions.hpp"
+#include "collect/linker_folders.hpp"
 #include "collect/machine.hpp"
 #include "cudabpf/inside.h"
 #include "util/elf/elf_reader.hpp"
@@ -221,7 +223,13 @@ void print_lines(const std::vector<Finding>& findings) {
   }
 }
 
-int doctor(bool json, const std::vector<std::string>& command) {
+struct DoctorFlags {
+  bool json = false, node = false;
+  std::vector<std::string> command;
+};
+
+int doctor(const DoctorFlags& flags) {
+  const std::vector<std::string>& command = flags.command;
   std::vector<Finding> findings;
   check_system(findings);
   check_features(findings);
@@ -230,7 +238,12 @@ int doctor(bool json, const std::vector<std::string>& command) {
       !command.empty() && check_program(findings, command.front()) && can_record_inside(findings);
   check_libraries(findings);
   check_driver(findings);
-  if (json) {
+  if (flags.node) {
+    NodePlaces places;
+    places.libraries = linker_folders({});
+    check_node(findings, places, clock_error());
+  }
+  if (flags.json) {
     print_lines(findings);
   } else {
     Page page = page_for(stdout);
@@ -253,25 +266,23 @@ std::string doctor_statuses() {
 }  // namespace
 
 void add_doctor(CLI::App& app, Action& action) {
-  struct Flags {
-    bool json = false;
-    std::vector<std::string> command;
-  };
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<DoctorFlags>();
   CLI::App* sub = app.add_subcommand(
       "doctor", "Show what works on this machine, what does not, and what to do");
   sub->add_flag("--json", flags->json, "Print one JSON object per line");
+  sub->add_flag("--node", flags->node,
+                "Also show what `cudabpf metrics` needs to tell of all pods and GPUs");
   sub->add_option("command", flags->command,
                   "Also show whether this command can be recorded inside its process")
       ->type_name("CMD");
   sub->positionals_at_end();
   add_footer(*sub,
              {"sudo cudabpf doctor",
+              "sudo cudabpf doctor --node   does it see all pods and GPUs of a node?",
               "cudabpf doctor -- python3 inference.py   can it be recorded without root?",
               "sudo cudabpf doctor --json | jq 'select(.verdict != \"yes\")'   what is wrong"},
              doctor_statuses());
-  sub->callback(
-      [flags, &action] { action = [flags] { return doctor(flags->json, flags->command); }; });
+  sub->callback([flags, &action] { action = [flags] { return doctor(*flags); }; });
 }
 
 }  // namespace cudabpf::cli

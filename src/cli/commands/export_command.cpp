@@ -14,7 +14,7 @@
 #include "analyze/export/tracks.hpp"
 #include "cli/commands.hpp"
 #include "cli/export_files.hpp"
-#include "cli/one_of.hpp"
+#include "cli/flags/one_of.hpp"
 #include "cli/reading_command.hpp"
 #include "util/exit_codes.hpp"
 

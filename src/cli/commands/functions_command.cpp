@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/flags/one_of.hpp"
 #include "cli/help.hpp"
-#include "cli/one_of.hpp"
 #include "cli/shown.hpp"
 #include "cudabpf/cuda_api.hpp"
 #include "util/console/log.hpp"

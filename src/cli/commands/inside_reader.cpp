@@ -13,8 +13,8 @@
 #include <sstream>
 
 #include "cli/arguments.hpp"
-#include "cli/capture_flags.hpp"
 #include "cli/commands.hpp"
+#include "cli/flags/capture_flags.hpp"
 #include "cli/request/invoker.hpp"
 #include "cli/request/output_pattern.hpp"
 #include "cli/session.hpp"

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/one_of.hpp"
+#include "cli/flags/one_of.hpp"
 #include "cli/reading_command.hpp"
 
 namespace cudabpf::cli {

@@ -7,6 +7,7 @@
 #include "cli/captures.hpp"
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
+#include "cli/metrics_server.hpp"
 #include "cli/session.hpp"
 #include "cli/shown.hpp"
 #include "collect/bpf/bpf_source.hpp"
@@ -23,6 +24,21 @@ Result<int> capture_machine(const CaptureFlags& flags) {
 }
 
 namespace {
+
+struct MachineFlags {
+  CaptureFlags capture;
+  MetricsServer::Options metrics;
+  bool has_metrics = false;
+};
+
+Result<int> trace_machine(MachineFlags flags) {
+  std::unique_ptr<MetricsServer> server;
+  if (flags.has_metrics) {
+    server = TRY(MetricsServer::open(flags.metrics));
+    flags.capture.metrics = server.get();
+  }
+  return capture_machine(flags.capture);
+}
 
 // Whoever types the name alone wants to know what it does, not to fill a disk.
 Result<int> introduce(const CLI::App& app) {
@@ -43,8 +59,12 @@ bool asks_for_anything(const CLI::App& app) {
 }  // namespace
 
 void add_machine(CLI::App& app, Action& action) {
-  auto flags = std::make_shared<CaptureFlags>();
-  flags->add_to(app, true);
+  auto flags = std::make_shared<MachineFlags>();
+  flags->capture.add_to(app, true);
+  app.add_option("--metrics", flags->metrics.listen,
+                 "Also serve metrics of what is traced at IP:PORT, as `cudabpf metrics` does")
+      ->type_name("ADDRESS")
+      ->each([flags](const std::string&) { flags->has_metrics = true; });
   add_footer(app,
              {"sudo cudabpf run -- python3 inference.py   a command and its children",
               "sudo cudabpf attach --pid 4242   a process that is already running",
@@ -55,7 +75,7 @@ void add_machine(CLI::App& app, Action& action) {
     refuse_misplaced(app);
     if (!app.get_subcommands().empty()) return;
     if (asks_for_anything(app))
-      action = [flags] { return capture_machine(*flags); };
+      action = [flags] { return trace_machine(*flags); };
     else
       action = [&app] { return introduce(app); };
   });

@@ -9,9 +9,9 @@
 
 #include "cli/captures.hpp"
 #include "cli/commands.hpp"
+#include "cli/flags/recorder_flags.hpp"
 #include "cli/help.hpp"
 #include "cli/metrics_server.hpp"
-#include "cli/recorder_flags.hpp"
 #include "util/exit_codes.hpp"
 
 namespace cudabpf::cli {
@@ -28,6 +28,7 @@ Result<int> serve_metrics(MetricsFlags flags) {
   flags.capture.recorder = TRY(flags.recorder.options());
   auto server = TRY(MetricsServer::open(flags.server));
   flags.capture.metrics = server.get();
+  flags.capture.sums_alone = true;
   return capture_machine(flags.capture);
 }
 
@@ -35,7 +36,6 @@ Result<int> serve_metrics(MetricsFlags flags) {
 
 void add_metrics(CLI::App& app, Action& action) {
   auto flags = std::make_shared<MetricsFlags>();
-  flags->server.listen = "127.0.0.1:8078";
   CLI::App* sub = app.add_subcommand(
       "metrics", "Count the machine's calls by pod, service and program, for Prometheus");
   sub->add_option("--listen", flags->server.listen,

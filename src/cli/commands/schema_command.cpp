@@ -7,8 +7,8 @@
 
 #include "analyze/export/sql_schema.hpp"
 #include "cli/commands.hpp"
+#include "cli/flags/one_of.hpp"
 #include "cli/help.hpp"
-#include "cli/one_of.hpp"
 #include "cli/shown.hpp"
 
 namespace cudabpf::cli {

@@ -7,8 +7,8 @@
 
 #include "cli/captures.hpp"
 #include "cli/commands.hpp"
+#include "cli/flags/recorder_flags.hpp"
 #include "cli/help.hpp"
-#include "cli/recorder_flags.hpp"
 #include "cli/request/quantities.hpp"
 #include "util/console/full_screen.hpp"
 #include "util/exit_codes.hpp"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sink/metrics/metrics_text.hpp"
+#include "util/system/container.hpp"
 
 namespace cudabpf {
 
@@ -38,12 +39,13 @@ Workload workload_of(const Process& process, PodNames& pods) {
   // These are said of workloads that are not told apart.
   if (workload.program == OTHER_WORKLOADS || workload.program == UNKNOWN_PROGRAM)
     workload.program = "./" + workload.program;
-  workload.slurm_job = label_value(slurm_job_in(process.cgroup));
+  std::string_view cgroup = without_parents(process.cgroup);
+  workload.slurm_job = label_value(slurm_job_in(cgroup));
   // Scopes are made for single processes, with numbers in their names.
   if (workload.slurm_job.empty() && process.unit.ends_with(".service"))
     workload.unit = label_value(process.unit);
   workload.container = label_value(process.container_id.substr(0, SHORT_ID));
-  if (process.pod.empty() || process.cgroup.starts_with("/user.slice")) return workload;
+  if (process.pod.empty() || cgroup.starts_with("/user.slice")) return workload;
   workload.pod = label_value(process.pod);
   if (auto named = pods.find(process.pod, process.container_id)) {
     workload.name_space = label_value(named->name_space);

@@ -238,6 +238,11 @@ std::string_view unified_cgroup_path(std::string_view cgroup) {
   return {};
 }
 
+std::string_view without_parents(std::string_view path) {
+  while (path == "/.." || path.starts_with("/../")) path.remove_prefix(3);
+  return path;
+}
+
 bool is_inside_cgroup(std::string_view path, std::string_view folder) {
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
 }

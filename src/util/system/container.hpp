@@ -26,6 +26,9 @@ ContainerIdentity identify_container(std::string_view cgroup);
 std::string_view cgroup_path(std::string_view cgroup);
 // The path in the unified (v2) hierarchy; empty if there is none.
 std::string_view unified_cgroup_path(std::string_view cgroup);
+// Without the "/.." at its beginning that a reader in a cgroup namespace of its own is shown: what
+// is left begins where the two paths part.
+std::string_view without_parents(std::string_view path);
 bool is_inside_cgroup(std::string_view path, std::string_view folder);
 
 }  // namespace cudabpf

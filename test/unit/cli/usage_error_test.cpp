@@ -9,7 +9,7 @@
 
 #include "cli/arguments.hpp"
 #include "cli/commands.hpp"
-#include "cli/one_of.hpp"
+#include "cli/flags/one_of.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace cudabpf::cli;

@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "cli/commands/replay/opened_capture.hpp"
-#include "cli/one_of.hpp"
+#include "cli/flags/one_of.hpp"
 #include "replay/export/export_page.hpp"
 #include "replay/export/exporter.hpp"
 #include "replay/trial/trial_page.hpp"

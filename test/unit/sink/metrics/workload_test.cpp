@@ -54,10 +54,21 @@ TEST_CASE("A workload is what a process belongs to") {
                                                .program = "python3.11"});
   process.cgroup = "/user.slice/user-1000.slice/user@1000.service/kubepods";  // anybody's
   CHECK(workload_of(process, pods).pod.empty());
+  process.cgroup.insert(0, "/../../..");  // as it is shown to a container
+  CHECK(workload_of(process, pods).pod.empty());
   process.cgroup.clear();
   process.pod = "of which there are no logs";
   CHECK(workload_of(process, pods).pod == process.pod);
   CHECK(workload_of({}, pods).program == "?");
+}
+
+TEST_CASE("A container that counts the machine's calls sees jobs as the machine does") {
+  PodNames pods("/nowhere");
+  Process process;
+  process.cgroup = "/../../../system.slice/slurmstepd.scope/job_77/step_0";
+  CHECK(workload_of(process, pods).slurm_job == "77");
+  process.cgroup = "/../../pod/slurmstepd.scope/job_77";
+  CHECK(workload_of(process, pods).slurm_job.empty());
 }
 
 TEST_CASE("A workload's name is cut and repaired, and cannot be that of others") {

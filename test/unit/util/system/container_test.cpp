@@ -183,3 +183,17 @@ TEST_CASE("The unified hierarchy's path, and what lies inside a folder of it") {
   CHECK_FALSE(is_inside_cgroup("/bc", "/b"));
   CHECK_FALSE(is_inside_cgroup("/", "/b"));
 }
+
+TEST_CASE("What a reader in a cgroup namespace of its own is shown") {
+  const std::string path =
+      "/../../kubepods-burstable.slice/kubepods-burstable-pod0f1e2d3c_4b5a_6978_"
+      "8796_a5b4c3d2e1f0.slice/cri-containerd-" +
+      ID + ".scope";
+  CHECK(identify_container("0::" + path + "\n") ==
+        ContainerIdentity{"containerd", ID, "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"});
+  CHECK(identify_container("0::/../../../system.slice/app.service\n").unit == "app.service");
+  CHECK(without_parents("/../../user.slice") == "/user.slice");
+  CHECK(without_parents("/..").empty());
+  CHECK(without_parents("/..a/..") == "/..a/..");
+  CHECK(without_parents("/") == "/");
+}

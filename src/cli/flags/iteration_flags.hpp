@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "cli/capture_flags.hpp"
+#include "cli/flags/capture_flags.hpp"
 #include "taping/taper.hpp"
 #include "util/result.hpp"
 

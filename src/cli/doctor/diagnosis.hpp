@@ -24,6 +24,7 @@ struct Finding {
   enum class Need {
     required,  // without it nothing is traced
     target,    // what there is to trace
+    node,      // for metrics of a whole node
     optional   // without it a trace is poorer
   };
   Need need;

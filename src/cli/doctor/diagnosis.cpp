@@ -1,4 +1,4 @@
-#include "cli/diagnosis.hpp"
+#include "cli/doctor/diagnosis.hpp"
 
 #include <fmt/format.h>
 
@@ -27,6 +27,7 @@ class Diagnosis {
     add_verdict();
     add_section("required", Need::required);
     add_section("to be traced", Need::target);
+    add_section("metrics of this node", Need::node);
     add_section("optional", Need::optional);
   }
 

@@ -1,10 +1,10 @@
-#include "cli/iteration_flags.hpp"
+#include "cli/flags/iteration_flags.hpp"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 
-#include "cli/one_of.hpp"
+#include "cli/flags/one_of.hpp"
 #include "cli/request/quantities.hpp"
 #include "util/console/log.hpp"
 #include "util/console/terminal.hpp"

@@ -1,4 +1,4 @@
-#include "cli/diagnosis.hpp"
+#include "cli/doctor/diagnosis.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -39,9 +39,10 @@ struct CaptureFlags {
   bool on_screen = false;        // it takes the whole terminal
   bool single_launches = false;  // watched launches are recorded, not only counted
   std::optional<FlightRecorder::Options> recorder;  // not a flag either: what is kept meanwhile
-  MetricsServer* metrics = nullptr;  // not a flag either: has sums, and no trace is written
-  taping::Taper* taper = nullptr;    // not a flag either: captures an iteration
-  bool among_others = false;         // not a flag either: others may want the same output
+  MetricsServer* metrics = nullptr;                 // not a flag either: has sums of what happens
+  bool sums_alone = false;                          // of metrics: no trace is written
+  taping::Taper* taper = nullptr;                   // not a flag either: captures an iteration
+  bool among_others = false;  // not a flag either: others may want the same output
   bool kernel = false;
   bool no_returns = false;
   bool no_follow = false;

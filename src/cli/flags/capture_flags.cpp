@@ -1,4 +1,4 @@
-#include "cli/capture_flags.hpp"
+#include "cli/flags/capture_flags.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/one_of.hpp"
+#include "cli/flags/one_of.hpp"
 #include "cli/request/invoker.hpp"
 #include "cli/request/quantities.hpp"
 #include "collect/machine.hpp"
@@ -169,11 +169,11 @@ Result<SourceOptions> CaptureFlags::source_options() const {
   for (const std::string& key : only_libraries)
     options.filter.libraries.push_back(api_of_key(key)->id);
   options.filter.returns = !no_returns;
-  options.filter.tally = (watch || metrics) && !recorder;
-  options.tally_times = metrics;
+  options.filter.tally = (watch || sums_alone) && !recorder;
+  options.tally_times = sums_alone;
   // Few calls make records then, and an agent on every node should be small.
   constexpr std::uint64_t RING_OF_FEW = 8 << 20;
-  if (metrics && !recorder) options.ring_size = RING_OF_FEW;
+  if (sums_alone && !recorder) options.ring_size = RING_OF_FEW;
   options.filter.single_launches = single_launches;
   options.follow_children = !no_follow;
   options.driver = kernel;

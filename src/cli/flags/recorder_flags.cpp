@@ -1,4 +1,4 @@
-#include "cli/recorder_flags.hpp"
+#include "cli/flags/recorder_flags.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "cli/capture_flags.hpp"
+#include "cli/flags/capture_flags.hpp"
 #include "cli/request/quantities.hpp"
 #include "util/exit_codes.hpp"
 

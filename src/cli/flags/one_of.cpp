@@ -1,4 +1,4 @@
-#include "cli/one_of.hpp"
+#include "cli/flags/one_of.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "cli/part_flags.hpp"
+#include "cli/flags/part_flags.hpp"
 
 #include <fmt/format.h>
 
