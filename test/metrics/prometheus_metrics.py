@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RULES = ROOT / "packaging/prometheus/cudabpf.rules.yml"
 PROGRAMS = 200
 CONFIGURATION = """
-global: {{scrape_interval: 300ms, scrape_timeout: 300ms, evaluation_interval: 300ms}}
+global: {{scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 2s}}
 rule_files: [{rules}]
 scrape_configs:
 - {{job_name: one, honor_labels: true, static_configs: [{{targets: ["127.0.0.1:{port}"]}}]}}
