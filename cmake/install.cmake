@@ -24,9 +24,11 @@ if(TARGET cudabpf-inside)
   install(TARGETS cudabpf-inside LIBRARY DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/cudabpf)
 endif()
 install(FILES packaging/cudabpf.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-install(FILES packaging/cudabpf.service DESTINATION lib/systemd/system)
+install(FILES packaging/cudabpf.service packaging/cudabpf-metrics.service DESTINATION lib/systemd/system)
 install(FILES README.md CHANGELOG.md SECURITY.md LICENSE LICENSE-BPF packaging/copyright
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY packaging/prometheus packaging/grafana packaging/kubernetes
+        DESTINATION ${CMAKE_INSTALL_DOCDIR}/packaging)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
 # What the examples of --help read.
 install(DIRECTORY traces DESTINATION ${CMAKE_INSTALL_DOCDIR}

@@ -29,7 +29,7 @@ add_check(check_web check 600 ${CMAKE_SOURCE_DIR}/scripts/check-web)
 set_tests_properties(check_web PROPERTIES FIXTURES_REQUIRED web_modules)
 add_check(check_shell check 300 ${CMAKE_SOURCE_DIR}/scripts/check-shell)
 add_check(check_tidy check 1800 ${CMAKE_SOURCE_DIR}/scripts/check-tidy ${CMAKE_BINARY_DIR})
-add_check(apt_backports check 300 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/apt-backports-test.sh)
+add_check(apt_source check 300 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/apt-source-test.sh)
 add_check(check_docs check 300 ${CMAKE_SOURCE_DIR}/scripts/check-docs $<TARGET_FILE:cudabpf>)
 add_check(gallery check 300 ${CMAKE_SOURCE_DIR}/scripts/draw-gallery --check $<TARGET_FILE:cudabpf>)
 add_check(check_docs_itself check 600 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/check-docs-test.sh
@@ -52,6 +52,7 @@ add_check(run_trace check 300 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/run-trace-test
 add_check(installed check 300 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/scripts/installed.py
           ${CMAKE_BINARY_DIR})
 add_check(package package 300 ${CMAKE_SOURCE_DIR}/scripts/check-package ${CMAKE_BINARY_DIR})
+add_check(manifests check 300 ${CMAKE_SOURCE_DIR}/scripts/check-manifests $<TARGET_FILE:cudabpf>)
 add_check(oldest check 1200 ${CMAKE_SOURCE_DIR}/scripts/check-oldest ${CMAKE_BINARY_DIR})
 add_check(list_not_passed check 300 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/list-not-passed-test.sh)
 add_check(selection check 300 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/selection-test.sh)

@@ -51,6 +51,19 @@ systemctl stop cudabpf || failed "systemctl stop failed"
 systemctl show --property Result,ExecMainStatus cudabpf >stopped
 stat --format '%a %u' "$log_folder/" "$log_folder"/* >owners
 
+systemctl start cudabpf-metrics || failed "systemctl start cudabpf-metrics failed"
+scraped() { # the page goes to /check/page
+  exec 3<>/dev/tcp/127.0.0.1/8078 || return 1
+  printf 'GET /metrics HTTP/1.0\r\nHost: 127.0.0.1:8078\r\n\r\n' >&3
+  cat <&3 >page
+  grep -q "$1" page
+} 2>/dev/null
+wait_for 30 scraped cudabpf_build_info
+work counted
+wait_for 10 scraped 'cudabpf_calls_total{.*unit="scenario.service",program="fake_calls",function_class="wait"} 100'
+systemctl stop cudabpf-metrics || failed "systemctl stop cudabpf-metrics failed"
+systemctl show --property Result,ExecMainStatus cudabpf-metrics >metrics_stopped
+
 # systemd does not retry wrong options again and again.
 mkdir -p /run/systemd/system/cudabpf.service.d
 printf '[Service]\nExecStart=\nExecStart=cudabpf --no-such-option\n' \

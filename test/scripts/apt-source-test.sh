@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs scripts/apt-backports on every way in which a Debian mirror may be configured. Run by ctest.
+# Runs scripts/apt-source on every way in which a Debian mirror may be configured. Run by ctest.
 set -euo pipefail
 
-tool=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/scripts/apt-backports
+tool=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/scripts/apt-source
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
@@ -10,7 +10,7 @@ failed=0
 # expect NAME EXPECTED: what the tool prints for the folder $work/NAME
 expect() {
   local actual status=0
-  actual=$("$tool" bookworm "$work/$1" 2>/dev/null) || status=$?
+  actual=$("$tool" bookworm bookworm-backports "$work/$1" 2>/dev/null) || status=$?
   if [[ $actual != "$2" ]]; then
     printf 'FAILED %s (status %s)\n--- expected\n%s\n--- printed\n%s\n' "$1" "$status" "$2" "$actual"
     failed=1
@@ -91,7 +91,7 @@ URIs: http://mirror.invalid/other
 Suites: nodistro
 Components: main'
 expect other ''
-if "$tool" bookworm "$work/other" 2>/dev/null; then
+if "$tool" bookworm bookworm-backports "$work/other" 2>/dev/null; then
   echo 'FAILED: no source for bookworm, yet exit status 0'
   failed=1
 fi
