@@ -166,8 +166,12 @@ class Sink {
   virtual void gpu_sample(const GpuSample& sample) = 0;
   virtual void gpu_operation(const GpuOperation& work) = 0;
   virtual void gpu_times(const GpuTimes& times) = 0;
-  // Every 0.1 s and at the end, if there are any: as Source::take_tallies() gives them.
+  // At the end, and before it as often as is wanted: as Source::take_tallies() gives them, also if
+  // there are none.
   virtual void tallied(const Tallies& tallies) = 0;
+  // How old the last ones may be, as of now. Reading them takes time for each process.
+  static constexpr std::uint64_t ANY_AGE = UINT64_MAX;
+  virtual std::uint64_t oldest_tallies_ns() const { return ANY_AGE; }
   virtual void process(const Process& process) = 0;
   virtual void library(const Library& library) = 0;  // one that appeared after begin()
   virtual void lost(const LossEvent& loss) = 0;

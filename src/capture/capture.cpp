@@ -166,9 +166,9 @@ void Capture::report_losses(bool last) {
 }
 
 void Capture::report_tallies() {
+  tallies_read_at_ = now();
   Tallies tallies = source_->take_tallies();
-  if (tallies.empty()) return;
-  drain();  // whoever made these calls has begun before
+  if (!tallies.empty()) drain();  // whoever made these calls has begun before
   sink_->tallied(tallies);
 }
 
@@ -236,9 +236,9 @@ void Capture::read_loop() {
   while (!stopping_) {
     deliver_notes();
     Source::Polled polled = drain();
+    if (now() - tallies_read_at_ >= sink_->oldest_tallies_ns()) report_tallies();
     if (now() - losses_read_at_ >= LOSSES_EVERY_NS) {
       report_losses();
-      report_tallies();
       forget_processes();
       correlator_->settle_gpu_errors(now());
       correlator_->settle_gpu_operations(read_until_);

@@ -105,7 +105,7 @@ class Capture {
   std::uint64_t ended_looked_at_ = 0;
   Source::Losses losses_{};                            // reported so far
   std::array<std::uint64_t, KEPT> tables_reported_{};  // left out of each, as reported so far
-  std::uint64_t losses_read_at_ = 0;
+  std::uint64_t losses_read_at_ = 0, tallies_read_at_ = 0;
 
   // From other threads to the reader, which alone may use the sink.
   std::mutex notes_mutex_;

@@ -1,6 +1,8 @@
 // Several sinks as one.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -35,6 +37,11 @@ class TeeSink : public Sink {
   }
   void tallied(const Tallies& tallies) override {
     for (Sink* sink : sinks_) sink->tallied(tallies);
+  }
+  std::uint64_t oldest_tallies_ns() const override {
+    std::uint64_t oldest = ANY_AGE;
+    for (const Sink* sink : sinks_) oldest = std::min(oldest, sink->oldest_tallies_ns());
+    return oldest;
   }
   void process(const Process& process) override {
     for (Sink* sink : sinks_) sink->process(process);

@@ -54,6 +54,7 @@ class Sums final : public Sink {
   void flush() override {}
   void end(const Totals& totals) override { totals_ = totals; }
 
+  std::uint64_t oldest_tallies_ns() const override { return 100'000'000; }
   void tallied(const Tallies& tallies) override {
     for (const Tally& tally : tallies.functions) {
       Sum& sum = of(tally.pid, *tally.function);

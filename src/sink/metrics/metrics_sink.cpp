@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -38,6 +39,14 @@ void MetricsSink::begin(const Session& session) {
 void MetricsSink::tallied(const Tallies& tallies) {
   std::lock_guard lock(mutex_);
   ledger_.tallied(tallies);
+  times_tallied_++;
+  tallied_.notify_all();
+}
+
+// Between scrapes only so that there is room for the sums of processes that come and go.
+std::uint64_t MetricsSink::oldest_tallies_ns() const {
+  constexpr std::uint64_t BETWEEN_SCRAPES_NS = 500'000'000;
+  return wanted_ ? 0 : BETWEEN_SCRAPES_NS;
 }
 
 void MetricsSink::flush() {
@@ -55,7 +64,13 @@ std::string MetricsSink::page() {
   LedgerPage page;
   OwnFigures own;
   {
-    std::lock_guard lock(mutex_);
+    constexpr auto PATIENCE = std::chrono::milliseconds(200);  // the capture may have ended
+    std::unique_lock lock(mutex_);
+    // What is being read now may have begun before this was asked.
+    std::uint64_t enough = times_tallied_ + 2;
+    wanted_ = true;
+    tallied_.wait_for(lock, PATIENCE, [&] { return times_tallied_ >= enough; });
+    wanted_ = false;
     page = ledger_.page();
     own.version = version_;
     own.start_seconds = start_seconds_;

@@ -1,6 +1,8 @@
 // Keeps the sums that metrics print. Its page may be asked for on any thread.
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -15,8 +17,8 @@ class MetricsSink : public Sink {
   explicit MetricsSink(std::size_t most_series, PodNames pods = PodNames())
       : ledger_(most_series, std::move(pods)) {}
 
-  // As Prometheus reads it. Holds up the thread that takes events no longer than it takes to copy
-  // the sums.
+  // As Prometheus reads it, with sums that are read for it. Holds up the thread that takes events
+  // no longer than it takes to copy them.
   std::string page();
 
   void begin(const Session& session) override;
@@ -27,6 +29,7 @@ class MetricsSink : public Sink {
   void gpu_operation(const GpuOperation&) override {}
   void gpu_times(const GpuTimes&) override {}
   void tallied(const Tallies& tallies) override;
+  std::uint64_t oldest_tallies_ns() const override;
   void process(const Process& process) override { locked(&Ledger::process, process); }
   void library(const Library& library) override { locked(&Ledger::library, library); }
   void lost(const LossEvent& loss) override { locked(&Ledger::lost, loss); }
@@ -41,6 +44,9 @@ class MetricsSink : public Sink {
   }
 
   std::mutex mutex_;
+  std::condition_variable tallied_;
+  std::uint64_t times_tallied_ = 0;
+  std::atomic<bool> wanted_ = false;  // sums that are new, for a page
   Ledger ledger_;
   std::string version_;
   double start_seconds_ = 0;

@@ -29,6 +29,7 @@ class TopSink : public Sink {
   void gpu_operation(const GpuOperation&) override {}
   void gpu_times(const GpuTimes&) override {}
   void tallied(const Tallies& tallies) override { model_.tallied(tallies); }
+  std::uint64_t oldest_tallies_ns() const override { return 100'000'000; }
   void process(const Process& process) override { model_.process(process); }
   void library(const Library&) override {}
   void lost(const LossEvent& loss) override { model_.lost(loss); }

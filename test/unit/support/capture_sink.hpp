@@ -43,7 +43,10 @@ struct CaptureSink : Sink {
     if (work.kernel) gpu_operations.back().kernel = &own_kernels.emplace_back(*work.kernel);
   }
   void gpu_times(const GpuTimes& times) override { gpu_times_of.push_back(times); }
-  void tallied(const Tallies& sums) override { tallies.push_back(sums); }
+  std::uint64_t oldest_tallies_ns() const override { return 0; }
+  void tallied(const Tallies& sums) override {
+    if (!sums.empty()) tallies.push_back(sums);
+  }
   void process(const Process& process) override { processes.push_back(process); }
   void library(const Library& library) override { libraries.push_back(library); }
   void lost(const LossEvent& loss) override { losses.push_back(loss); }
