@@ -83,6 +83,24 @@ class Live(harness.LiveTest):
         self.assertEqual(trace.counts(), {"cuStreamSynchronize": 20})
         self.assertIn(f"{hidden}/libcuda.so.1", [library["path"] for library in trace.header["libraries"]])
 
+    def test_mount_namespace_other_name(self):
+        """A program that has ended before cudabpf can look, with the machine's own copy under a name that it alone saw: nothing is lost."""
+        unshare = self.needs("unshare", "-m")
+        path = f"{self.folder}/own"
+        os.mkdir(path)
+        bind = 'mount -t tmpfs none "$1" && touch "$1/libcuda.so.1" && mount --bind "$2" "$1/libcuda.so.1" && shift 2 && exec "$@"'
+        tracer = self.start_cudabpf("-o", self.path, "--profile", "full", "--library", LIBRARY)
+        tracer.signal(signal.SIGSTOP)
+        program = self.start([*unshare, "sh", "-c", bind, "sh", path, LIBRARY, CALLS, "--library", f"{path}/libcuda.so.1", "setup; sync"],
+                             env=self.environment())
+        self.assertEqual(program.wait(), 0, program.stderr())
+        tracer.signal(signal.SIGCONT)
+        tracer.signal(signal.SIGINT)
+        self.assertEqual(tracer.wait(), 0, tracer.stderr())
+        trace = self.read()
+        self.check_law(trace)
+        self.check_counts(trace)
+
     def test_mount_namespace_late(self):
         hidden = f"{self.folder}/hidden"
         tracer = self.start_cudabpf("run", "-o", self.path, "--profile", "full", "--",

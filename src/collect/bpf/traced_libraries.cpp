@@ -254,12 +254,25 @@ void TracedLibraries::attach_mapped(const MappedLibrary& mapped, News& news) {
   if (!mapped.pid || !probes_.was_selected(mapped.pid)) return;
   auto file = open(mapped);
   if (!file) {
-    news.losses.push_back(missed(mapped, now(), " was gone before it could be opened"));
+    // Its process has ended, and it may have another name here, or none: containers are given the
+    // machine's libraries so.
+    if (!is_probed(mapped))
+      news.losses.push_back(missed(mapped, now(), " was gone before it could be opened"));
     return;
   }
   if (is_known(*file, news)) return note_if_ahead_was_late(*file, mapped, news);
   Library library = attach(std::move(*file), news);
   if (library.error.empty()) came_late(mapped, library.ts, news);
+}
+
+// Since before it was mapped. Where a file has several devices, its numbers do not say so.
+bool TracedLibraries::is_probed(const MappedLibrary& mapped) const {
+  return std::any_of(attached_.begin(), attached_.end(), [&](const Attached& known) {
+    const FileId& id = known.file.id;
+    auto is_now = FileId::of(known.file.fd.get());
+    return !id.device_varies && id.is_mapped_as(mapped.device, mapped.inode) && is_now &&
+           is_now->same_content(id) && mapped.ts >= known.ahead_at;
+  });
 }
 
 LossEvent TracedLibraries::missed(const MappedLibrary& mapped, std::uint64_t until,

@@ -62,6 +62,7 @@ class TracedLibraries {
   void came_late(const MappedLibrary& mapped, std::uint64_t until, News& news);
   void note_if_ahead_was_late(const LibraryFile& file, const MappedLibrary& mapped, News& news);
   std::optional<LibraryFile> open(const MappedLibrary& mapped) const;
+  bool is_probed(const MappedLibrary& mapped) const;
   void attach_pending(News& news, std::chrono::steady_clock::time_point give_up);
   void read_watch(News& news);
   void queue(std::vector<MappedLibrary> mapped, News& news);
