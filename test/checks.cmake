@@ -52,6 +52,12 @@ add_check(run_trace check 300 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/run-trace-test
 add_check(installed check 300 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/scripts/installed.py
           ${CMAKE_BINARY_DIR})
 add_check(package package 300 ${CMAKE_SOURCE_DIR}/scripts/check-package ${CMAKE_BINARY_DIR})
+# cpack makes one package of a build at a time.
+set_tests_properties(package PROPERTIES RESOURCE_LOCK cpack)
+add_check(container_image package 900 ${CMAKE_SOURCE_DIR}/scripts/check-container --image ${CMAKE_BINARY_DIR})
+set_tests_properties(container_image PROPERTIES RESOURCE_LOCK cpack FIXTURES_SETUP container_image)
+add_check(container package 300 ${CMAKE_SOURCE_DIR}/scripts/check-container --run ${CMAKE_BINARY_DIR})
+set_tests_properties(container PROPERTIES RESOURCE_LOCK live FIXTURES_REQUIRED container_image)
 add_check(manifests check 300 ${CMAKE_SOURCE_DIR}/scripts/check-manifests $<TARGET_FILE:cudabpf>)
 add_check(oldest check 1200 ${CMAKE_SOURCE_DIR}/scripts/check-oldest ${CMAKE_BINARY_DIR})
 add_check(list_not_passed check 300 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/list-not-passed-test.sh)
