@@ -32,13 +32,18 @@ def free_port():
 
 
 class Live(scraping.Scraping):
-    def tools(self):
-        """The folder of prometheus and promtool, from Debian's package."""
-        done = subprocess.run([ROOT / "scripts/unpack-package", "prometheus"], check=False, stdout=subprocess.PIPE, text=True)
+    def tools(self, package="prometheus"):
+        """The folder of a program, from Debian's package."""
+        done = subprocess.run([ROOT / "scripts/unpack-package", package], check=False, stdout=subprocess.PIPE, text=True)
         if done.returncode == 77:
             self.skipTest(done.stdout.strip().removeprefix("SKIPPED: "))
         self.assertEqual(done.returncode, 0, done.stdout)
         return f"{done.stdout.strip()}/usr/bin"
+
+    def promtool(self):
+        """It has a package of its own since Debian 13."""
+        with_it = f"{self.tools()}/promtool"
+        return with_it if os.path.exists(with_it) else f"{self.tools('promtool')}/promtool"
 
     def start_prometheus(self, tools):
         configuration = f"{self.folder}/prometheus.yml"
@@ -100,18 +105,18 @@ class Live(scraping.Scraping):
 
     def test_promtool(self):
         """Prometheus's own checks have nothing to say of the page and of the rules."""
-        tools = self.tools()
+        promtool = self.promtool()
         metrics = self.start_metrics()
         program, = self.start_programs(["app"], calls(10))
         self.assertEqual(program.wait(), 0)
         self.page_with(lambda page: page.of("cudabpf_calls_total"), "its calls")
-        checked = subprocess.run([f"{tools}/promtool", "check", "metrics"], input=self.ask()[1], check=False, stdout=subprocess.PIPE,
+        checked = subprocess.run([promtool, "check", "metrics"], input=self.ask()[1], check=False, stdout=subprocess.PIPE,
                                  stderr=subprocess.STDOUT)
         self.assertEqual((checked.returncode, checked.stdout), (0, b""))
         for file in (RULES, pathlib.Path(__file__).with_name("alerts.yml")):
             shutil.copy(file, self.folder)
         for what in (["check", "rules", "cudabpf.rules.yml"], ["test", "rules", "alerts.yml"]):
-            checked = subprocess.run([f"{tools}/promtool", *what], cwd=self.folder, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            checked = subprocess.run([promtool, *what], cwd=self.folder, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                      text=True)
             self.assertEqual(checked.returncode, 0, checked.stdout)
         self.ended(metrics)
