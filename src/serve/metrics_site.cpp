@@ -10,14 +10,13 @@ namespace cudabpf::serve {
 // Null: there are too many already.
 std::shared_ptr<const std::string> MetricsSite::newest() {
   std::lock_guard lock(mutex_);
-  auto now = std::chrono::steady_clock::now();
-  if (last_ && now - made_ < NEW) return last_;
+  if (last_ && std::chrono::steady_clock::now() - made_ < NEW) return last_;
   last_ = nullptr;
   std::erase_if(pages_, [](const auto& page) { return page.expired(); });
   if (pages_.size() >= MOST_PAGES) return nullptr;
   last_ = std::make_shared<const std::string>(page_());
   pages_.emplace_back(last_);
-  made_ = now;
+  made_ = std::chrono::steady_clock::now();
   return last_;
 }
 

@@ -62,7 +62,8 @@ void add_machine(CLI::App& app, Action& action) {
   auto flags = std::make_shared<MachineFlags>();
   flags->capture.add_to(app, true);
   app.add_option("--metrics", flags->metrics.listen,
-                 "Also serve metrics of what is traced at IP:PORT, as `cudabpf metrics` does")
+                 "Also serve metrics of what is traced at IP:PORT, as `cudabpf metrics` does. "
+                 "--redact leaves them as they are")
       ->type_name("ADDRESS")
       ->each([flags](const std::string&) { flags->has_metrics = true; });
   add_footer(app,

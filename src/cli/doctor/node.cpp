@@ -28,7 +28,7 @@ Finding check_pid_namespace(const std::string& path) {
   if (found == OF_THE_MACHINE)
     return {Need::node, name, Verdict::yes, "those of the whole machine are visible"};
   return {Need::node, name, Verdict::no,
-          "this is a pid namespace of its own, so those of other containers are not visible",
+          "cudabpf runs in its own pid namespace, so processes of other containers are not visible",
           "Kubernetes: `hostPID: true`; docker and podman: `--pid=host`"};
 }
 
@@ -43,10 +43,11 @@ Finding check_pod_names(const std::string& folder) {
     return {Need::node, name, Verdict::yes,
             fmt::format("{}: {}", folder, count_of(count, "pod", "pods"))};
   Finding missing{Need::node, name, Verdict::no, folder + ": " + error.message()};
-  missing.advice = error == std::errc::permission_denied
-                       ? "it takes root or CAP_DAC_READ_SEARCH; pods are shown by their uids"
-                       : "on a node of Kubernetes, mount /var/log of the host there; pods are "
-                         "shown by their uids";
+  missing.advice =
+      error == std::errc::permission_denied
+          ? "run it as root or with CAP_DAC_READ_SEARCH; until then, pods are shown by their uids"
+          : "on a node of Kubernetes, mount the host's /var/log/pods and "
+            "/var/log/containers; until then, pods are shown by their uids";
   return missing;
 }
 
@@ -54,7 +55,7 @@ Finding check_gpu_figures(const NodePlaces& places) {
   const char *name = "figures of GPUs", *library = "/libnvidia-ml.so.1";
   const char* advice =
       "containers: use NVIDIA's runtime with NVIDIA_VISIBLE_DEVICES=all and "
-      "NVIDIA_DRIVER_CAPABILITIES=utility, which keeps no GPU from other pods";
+      "NVIDIA_DRIVER_CAPABILITIES=compute,utility, which takes no GPU from other pods";
   auto folder = std::find_if(
       places.libraries.begin(), places.libraries.end(),
       [&](const std::string& one) { return access((one + library).c_str(), R_OK) == 0; });
@@ -74,10 +75,11 @@ Finding check_clock(const std::optional<ClockError>& clock) {
   if (!clock) return {Need::node, name, Verdict::unknown, "the kernel does not say"};
   if (!(clock->status & NOT_SYNCHRONISED))
     return {Need::node, name, Verdict::yes,
-            fmt::format("right within {:.1f} ms", static_cast<double>(clock->max_error_us) / 1e3)};
+            fmt::format("synchronised to within {:.1f} ms",
+                        static_cast<double>(clock->max_error_us) / 1e3)};
   return {Need::node, name, Verdict::no, "it is not synchronised",
-          "run chrony or systemd-timesyncd: what several machines did can be put in order only as "
-          "far as their clocks agree"};
+          "run chrony or systemd-timesyncd: events of several machines can be ordered only as "
+          "exactly as their clocks agree"};
 }
 
 }  // namespace

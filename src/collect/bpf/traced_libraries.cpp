@@ -163,7 +163,7 @@ Library TracedLibraries::attach(LibraryFile file, News& news) {
       news.losses.push_back({Loss::left_out, std::nullopt, library.ts, library.ts, library.path});
     }
     auto page = file.id.device_varies ? FirstPage::of(file.fd.get()) : std::nullopt;
-    attached_.push_back({std::move(file), std::move(page), attachment});
+    attached_.push_back({std::move(file), std::move(page), attachment, now_ns(CLOCK_MONOTONIC)});
   } else {
     library.functions = 0;
     // Most selections name the driver's functions; of other libraries, a pattern may well select
@@ -271,7 +271,7 @@ bool TracedLibraries::is_probed(const MappedLibrary& mapped) const {
     const FileId& id = known.file.id;
     auto is_now = FileId::of(known.file.fd.get());
     return !id.device_varies && id.is_mapped_as(mapped.device, mapped.inode) && is_now &&
-           is_now->same_content(id) && mapped.ts >= known.ahead_at;
+           is_now->same_content(id) && mapped.ts >= known.probed_at;
   });
 }
 
@@ -309,7 +309,7 @@ void TracedLibraries::attach_ahead(News& news, std::chrono::steady_clock::time_p
     for (LibraryFile& file : find_ahead(procfs, process, folders)) {
       if (is_known(file, news)) continue;
       if (attach(std::move(file), news).error.empty())
-        attached_.back().ahead_at = now_ns(CLOCK_MONOTONIC);
+        attached_.back().ahead_at = attached_.back().probed_at;
     }
   }
 }
@@ -337,6 +337,7 @@ News TracedLibraries::finish() {
       note_if_ahead_was_late(*file, mapped, news);
       continue;
     }
+    if (!file && is_probed(mapped)) continue;
     if (!reported.insert({mapped.device, mapped.inode}).second) continue;
     news.losses.push_back(missed(mapped, now(), " when the trace ended"));
   }

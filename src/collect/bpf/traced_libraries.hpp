@@ -49,9 +49,9 @@ class TracedLibraries {
     LibraryFile file;
     std::optional<FirstPage> page;  // if the numbers are not enough to distinguish files
     ProbeSet::Attachment attachment;
-    bool copied = false;  // its name now leads to a copy, and no name leads to the file itself
-    std::uint64_t ahead_at = 0;  // CLOCK_MONOTONIC; found in a process's LD_LIBRARY_PATH, and
-                                 // probed by then
+    std::uint64_t probed_at;  // CLOCK_MONOTONIC
+    bool copied = false;      // its name now leads to a copy, and no name leads to the file itself
+    std::uint64_t ahead_at = 0;  // the same, if it was found in a process's LD_LIBRARY_PATH
   };
 
   void attach_named_and_found(std::vector<LibraryFile> files);

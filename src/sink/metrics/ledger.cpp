@@ -167,7 +167,7 @@ void Ledger::call(const Call& call) {
 }
 
 void Ledger::tallied(const Tallies& tallies) {
-  kept_.counted_in_kernel = true;
+  kept_.counted_in_kernel |= !tallies.empty();
   for (const Tally& tally : tallies.functions) tallied(tally);
   for (const ClassTally& tally : tallies.classes) tallied(tally);
   for (const FailureTally& tally : tallies.failures) tallied(tally);

@@ -84,8 +84,11 @@ class Ledger {
   // Processes that do not run any more, though nobody said that they ended.
   void look_for_lost_ends(const std::function<bool(std::uint32_t pid)>& is_running);
 
-  // What there is to print. Workloads that are gone are printed twice more, for a minute at least.
+  // What there is to print. Workloads that are gone are printed twice more, for two minutes at
+  // least.
   LedgerPage page();
+  // Why pods are shown by their uids; empty: there is no reason that cudabpf knows.
+  const std::string& unreadable_pods() const { return pods_.unreadable(); }
 
  private:
   struct Series {

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "sink/metrics/metrics_page.hpp"
+#include "util/console/log.hpp"
 #include "util/system/clock.hpp"
 
 namespace cudabpf {
@@ -51,13 +52,18 @@ std::uint64_t MetricsSink::oldest_tallies_ns() const {
 
 void MetricsSink::flush() {
   constexpr std::uint64_t LOOK_EVERY_NS = 10'000'000'000;
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   std::uint64_t now = now_ns(CLOCK_MONOTONIC);
   ledger_.tick(now);
   if (now - looked_at_ < LOOK_EVERY_NS) return;
   looked_at_ = now;
   ledger_.look_for_lost_ends(
       [](std::uint32_t pid) { return ::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH; });
+  if (warned_of_pods_ || ledger_.unreadable_pods().empty()) return;
+  warned_of_pods_ = true;
+  std::string why = ledger_.unreadable_pods();
+  lock.unlock();
+  log::warning("pods are shown by their uids: {}", why);
 }
 
 std::string MetricsSink::page() {

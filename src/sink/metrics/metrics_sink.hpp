@@ -17,8 +17,8 @@ class MetricsSink : public Sink {
   explicit MetricsSink(std::size_t most_series, PodNames pods = PodNames())
       : ledger_(most_series, std::move(pods)) {}
 
-  // As Prometheus reads it, with sums that are read for it. Holds up the thread that takes events
-  // no longer than it takes to copy them.
+  // As Prometheus reads it, with sums that are read for it, if that takes no longer than 0.2 s.
+  // Holds up the thread that takes events no longer than it takes to copy them.
   std::string page();
 
   void begin(const Session& session) override;
@@ -51,6 +51,7 @@ class MetricsSink : public Sink {
   std::string version_;
   double start_seconds_ = 0;
   std::uint64_t looked_at_ = 0;  // CLOCK_MONOTONIC
+  bool warned_of_pods_ = false;
 };
 
 }  // namespace cudabpf

@@ -17,15 +17,17 @@ std::string plain(std::string_view uid) {
   return plain;
 }
 
-// Names of a folder; none if it cannot be read. Others may change it meanwhile.
+}  // namespace
+
+// Others may change it meanwhile.
 template <typename Take>
-void for_each_name(const std::string& folder, Take take) {
+void PodNames::read_folder(const std::string& folder, Take take) {
   std::error_code error;
   std::filesystem::directory_iterator entry(folder, error), end;
   for (; !error && entry != end; entry.increment(error)) take(entry->path().filename().string());
+  if (error && error != std::errc::no_such_file_or_directory)
+    unreadable_ = folder + ": " + error.message();
 }
-
-}  // namespace
 
 std::optional<PodNames::Named> PodNames::find(std::string_view pod_uid,
                                               std::string_view container_id) {
@@ -50,14 +52,14 @@ std::optional<PodNames::Named> PodNames::find(std::string_view pod_uid,
 void PodNames::read() {
   pods_.clear();
   containers_.clear();
-  for_each_name(logs_ + "/pods", [this](const std::string& name) {
+  read_folder(logs_ + "/pods", [this](const std::string& name) {
     std::size_t pod = name.find('_'), uid = name.rfind('_');
     if (pod == name.npos || uid == pod || pods_.size() == MOST) return;
     pods_[plain(std::string_view(name).substr(uid + 1))] = {
         name.substr(0, pod), name.substr(pod + 1, uid - pod - 1), {}};
   });
   constexpr std::string_view LOG = ".log";
-  for_each_name(logs_ + "/containers", [this, LOG](const std::string& name) {
+  read_folder(logs_ + "/containers", [this, LOG](const std::string& name) {
     std::size_t after_pod = name.find('_'), after_namespace = name.rfind('_');
     std::size_t rest = ID_DIGITS + LOG.size();
     if (!name.ends_with(LOG) || after_namespace == name.npos || after_namespace == after_pod ||

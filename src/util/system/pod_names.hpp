@@ -27,13 +27,17 @@ class PodNames {
   // the pod, or they cannot be read. The folders are read again for a pod and container that was
   // not looked for before, and else at most once a second.
   std::optional<Named> find(std::string_view pod_uid, std::string_view container_id);
+  // A folder that is there and could not be read, and why; empty: there was none.
+  const std::string& unreadable() const { return unreadable_; }
 
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr std::size_t MOST = 8192;  // names that are kept
   void read();
+  template <typename Take>
+  void read_folder(const std::string& folder, Take take);
 
-  std::string logs_;
+  std::string logs_, unreadable_;
   Clock::time_point read_at_;
   std::map<std::string, Named> pods_;        // by uid, without dashes
   std::map<std::string, Named> containers_;  // by id

@@ -67,7 +67,7 @@ TEST_CASE("A node's GPUs have figures where NVML and the driver's device are") {
 
 TEST_CASE("A node's clock is right as far as it is synchronised") {
   CHECK(found({}, CLOCK).verdict == Verdict::unknown);
-  CHECK(found({}, CLOCK, ClockError{.max_error_us = 1500}).what == "right within 1.5 ms");
+  CHECK(found({}, CLOCK, ClockError{.max_error_us = 1500}).what == "synchronised to within 1.5 ms");
   Finding free = found({}, CLOCK, ClockError{.max_error_us = 16'000'000, .status = 0x40});
   CHECK(free.verdict == Verdict::no);
   CHECK(free.what == "it is not synchronised");

@@ -31,7 +31,14 @@ TEST_CASE("A pod's names come from the folders of its logs") {
   std::filesystem::create_directories(logs.path() / "pods" /
                                       "ml_train-1_0123456789abcdef0123456789abcdef");
   CHECK(pods.find("0123456789abcdef0123456789abcdef", "") == PodNames::Named{"ml", "train-1", ""});
-  CHECK_FALSE(PodNames("/nowhere").find(UID, ID));
+  CHECK(pods.unreadable().empty());
+  PodNames none("/nowhere");
+  CHECK_FALSE(none.find(UID, ID));
+  CHECK(none.unreadable().empty());
+  logs.write("odd/pods", "");
+  PodNames unreadable(logs.path() / "odd");
+  CHECK_FALSE(unreadable.find(UID, ID));
+  CHECK(unreadable.unreadable() == (logs.path() / "odd/pods").string() + ": Not a directory");
 }
 
 TEST_CASE("A workload is what a process belongs to") {
