@@ -308,8 +308,7 @@ void TracedLibraries::attach_ahead(News& news, std::chrono::steady_clock::time_p
     looked_ahead_.push_back(std::move(seen));
     for (LibraryFile& file : find_ahead(procfs, process, folders)) {
       if (is_known(file, news)) continue;
-      if (attach(std::move(file), news).error.empty())
-        attached_.back().ahead_at = attached_.back().probed_at;
+      if (attach(std::move(file), news).error.empty()) attached_.back().ahead = true;
     }
   }
 }
@@ -318,9 +317,9 @@ void TracedLibraries::attach_ahead(News& news, std::chrono::steady_clock::time_p
 void TracedLibraries::note_if_ahead_was_late(const LibraryFile& file, const MappedLibrary& mapped,
                                              News& news) {
   for (Attached& known : attached_) {
-    if (!known.file.id.same_file(file.id) || mapped.ts >= known.ahead_at) continue;
-    came_late(mapped, known.ahead_at - begin_ns_, news);
-    known.ahead_at = 0;  // one loss for each copy, as for those that were not found ahead
+    if (!known.ahead || !known.file.id.same_file(file.id) || mapped.ts >= known.probed_at) continue;
+    came_late(mapped, known.probed_at - begin_ns_, news);
+    known.ahead = false;  // one loss for each copy, as for those that were not found ahead
   }
 }
 

@@ -51,7 +51,7 @@ class TracedLibraries {
     ProbeSet::Attachment attachment;
     std::uint64_t probed_at;  // CLOCK_MONOTONIC
     bool copied = false;      // its name now leads to a copy, and no name leads to the file itself
-    std::uint64_t ahead_at = 0;  // the same, if it was found in a process's LD_LIBRARY_PATH
+    bool ahead = false;  // found in a process's LD_LIBRARY_PATH, and not known to have been late
   };
 
   void attach_named_and_found(std::vector<LibraryFile> files);
