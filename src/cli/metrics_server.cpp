@@ -14,8 +14,8 @@ namespace cudabpf::cli {
 
 MetricsServer::MetricsServer(const Options& options, serve::Address address)
     : address_(std::move(address)),
-      sink_(options.most_series),
-      site_(address_, MetricsText::CONTENT_TYPE, [this] { return sink_.page(); }) {}
+      sink_({.most_series = options.most_series}),
+      site_(address_, MetricsText::CONTENT_TYPE, [this] { return text(); }) {}
 
 Result<std::unique_ptr<MetricsServer>> MetricsServer::open(const Options& options) {
   auto address = TRY(serve::Address::parse(options.listen));
@@ -25,6 +25,14 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::open(const Options& option
   server->end_ = Fd(::eventfd(0, EFD_CLOEXEC));
   if (!server->end_) return errno_error("starting the server");
   return server;
+}
+
+std::string MetricsServer::text() {
+  MetricsPage page = sink_.page();
+  sink_.reached(MetricsReader::scraper, page);
+  MetricsText text;
+  print(page, text);
+  return text.take();
 }
 
 Result<> MetricsServer::start() {

@@ -36,6 +36,7 @@ class MetricsServer {
 
  private:
   MetricsServer(const Options& options, serve::Address address);
+  std::string text();
 
   serve::Address address_;
   MetricsSink sink_;

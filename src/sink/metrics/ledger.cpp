@@ -14,10 +14,12 @@ namespace {
 constexpr std::uint64_t SECOND_NS = 1'000'000'000;
 // Its last tallies come within a fraction of a second.
 constexpr std::uint64_t ENDED_PROCESS_KEPT_NS = 5 * SECOND_NS, UNUSED_KEPT_NS = SECOND_NS;
-// A workload that is gone stays on this many pages, for this long at least, and then no longer;
-// where nobody reads pages, for that long.
+// A workload that is gone stays until each reader has this many pages of it, for this long at
+// least; where nobody scrapes, and where the receiver of pushed pages cannot be reached, for that
+// long.
 constexpr unsigned PAGES_KEPT = 2;
-constexpr std::uint64_t LEAST_KEPT_NS = 120 * SECOND_NS, MOST_KEPT_NS = 300 * SECOND_NS;
+constexpr std::uint64_t LEAST_KEPT_NS = 120 * SECOND_NS;
+constexpr std::uint64_t MOST_KEPT_NS[] = {300 * SECOND_NS, 3600 * SECOND_NS};
 // A GPU that is lost is not read again.
 constexpr std::uint64_t GPU_STALE_NS = 60 * SECOND_NS;
 
@@ -95,7 +97,8 @@ void Ledger::leave(Of& of) {
   of.series = nullptr;
   if (--series.users > 0) return;
   series.gone_ns = now_ns_;
-  series.pages_since = 0;
+  series.page_before = pages_;
+  series.pages_since = {};
 }
 
 void Ledger::change_alive(Of& of, bool alive) {
@@ -258,12 +261,25 @@ void Ledger::tick(std::uint64_t now_ns) {
     leave(of);
     return true;
   });
-  std::erase_if(series_, [&](const auto& one) {
-    const Series& series = *one.second;
-    if (series.users) return false;
-    std::uint64_t gone = now_ns - series.gone_ns;
-    return gone >= MOST_KEPT_NS || (gone >= LEAST_KEPT_NS && series.pages_since >= PAGES_KEPT);
-  });
+  std::erase_if(series_,
+                [&](const auto& one) { return !one.second->users && is_known(*one.second); });
+}
+
+// Whoever reads pages has its last sums.
+bool Ledger::is_known(const Series& gone) const {
+  std::uint64_t since = now_ns_ - gone.gone_ns;
+  auto by = [&](MetricsReader reader) {
+    auto at = static_cast<std::size_t>(reader);
+    return since >= MOST_KEPT_NS[at] || gone.pages_since[at] >= PAGES_KEPT;
+  };
+  return since >= LEAST_KEPT_NS && by(MetricsReader::scraper) &&
+         (!has_receiver_ || by(MetricsReader::receiver));
+}
+
+void Ledger::reached(MetricsReader reader, std::uint64_t page_number) {
+  for (auto& [workload, series] : series_)
+    if (!series->users && page_number > series->page_before)
+      series->pages_since[static_cast<std::size_t>(reader)]++;
 }
 
 bool Ledger::has_tallies(std::uint32_t pid) const {
@@ -278,6 +294,7 @@ void Ledger::look_for_lost_ends(const std::function<bool(std::uint32_t pid)>& is
 
 LedgerPage Ledger::page() {
   LedgerPage page = kept_;
+  page.number = ++pages_;
   std::erase_if(page.gpus, [this](const LedgerGpu& one) {
     std::uint64_t read = begin_ns_ + one.latest.ts;
     return now_ns_ > read && now_ns_ - read > GPU_STALE_NS;
@@ -289,12 +306,11 @@ LedgerPage Ledger::page() {
     std::uint64_t& oldest = open[process->second->series];
     oldest = std::max(oldest, now_ns_ - before.open_since_ns);
   }
-  auto print = [&](Series& series) {
+  auto print = [&](const Series& series) {
     WorkloadSums& sums = page.workloads.emplace_back(series.sums);
     if (auto at = open.find(&series); at != open.end()) sums.oldest_open_ns = at->second;
-    series.pages_since++;
   };
-  for (auto& [workload, series] : series_) print(*series);
+  for (const auto& [workload, series] : series_) print(*series);
   if (kept_.workloads_refused || kept_.processes_refused) print(*others_);
   page.node = node_;
   return page;

@@ -42,7 +42,12 @@ struct LedgerGpu {
   GpuSample latest;  // the figures that are read seldom are from an earlier sample
 };
 
+// Those who read pages. A scraper keeps what it reads; a page that is pushed may not arrive.
+enum class MetricsReader : std::uint8_t { scraper, receiver };
+inline constexpr std::size_t METRICS_READERS = 2;
+
 struct LedgerPage {
+  std::uint64_t number = 0;  // the first is 1
   std::vector<WorkloadSums> workloads;
   WorkloadSums node;                    // of all, also of workloads that are gone
   std::uint64_t workloads_refused = 0;  // that count as (other), since there were too many
@@ -60,11 +65,16 @@ class Ledger {
  public:
   static constexpr std::size_t MAX_PROCESSES = 16384, MAX_XIDS = 256, MAX_RESULTS = 64;
 
-  // At most so many label sets in each metric, besides those of other workloads: a workload is
-  // admitted if there is room for all its classes, and keeps its place until it is gone. Programs
-  // that have all else in common get half of the places, so that nobody can take them all.
-  Ledger(std::size_t most_series, PodNames pods)
-      : most_workloads_(std::max<std::size_t>(most_series / CALL_CLASSES, 1)),
+  struct Options {
+    // At most so many label sets in each metric, besides those of other workloads: a workload is
+    // admitted if there is room for all its classes, and keeps its place until it is gone. Programs
+    // that have all else in common get half of the places, so that nobody can take them all.
+    std::size_t most_series = 1000;
+    bool has_receiver = false;  // to which pages are pushed
+  };
+  Ledger(Options options, PodNames pods)
+      : most_workloads_(std::max<std::size_t>(options.most_series / CALL_CLASSES, 1)),
+        has_receiver_(options.has_receiver),
         pods_(std::move(pods)),
         memory_([this](std::uint32_t pid, std::uint64_t more, std::uint64_t less) {
           held_changed(pid, more, less);
@@ -84,18 +94,20 @@ class Ledger {
   // Processes that do not run any more, though nobody said that they ended.
   void look_for_lost_ends(const std::function<bool(std::uint32_t pid)>& is_running);
 
-  // What there is to print. Workloads that are gone are printed twice more, for two minutes at
-  // least.
+  // What there is to print. Workloads that are gone stay until each reader has two pages of them,
+  // for two minutes at least.
   LedgerPage page();
+  void reached(MetricsReader reader, std::uint64_t page_number);
   // Why pods are shown by their uids; empty: there is no reason that cudabpf knows.
   const std::string& unreadable_pods() const { return pods_.unreadable(); }
 
  private:
   struct Series {
     WorkloadSums sums;
-    std::size_t users = 0;      // processes that may still add to it
-    std::uint64_t gone_ns = 0;  // when the last of these was gone
-    unsigned pages_since = 0;   // on which it was
+    std::size_t users = 0;                                // processes that may still add to it
+    std::uint64_t gone_ns = 0;                            // when the last of these was gone
+    std::uint64_t page_before = 0;                        // the last one that was made by then
+    std::array<unsigned, METRICS_READERS> pages_since{};  // that reached each reader
   };
   struct Of {
     Workload workload;
@@ -123,15 +135,18 @@ class Ledger {
     add(node_);
   }
   bool has_tallies(std::uint32_t pid) const;
+  bool is_known(const Series& gone) const;
   static void add_error(WorkloadSums& sums, ApiId api, int result, std::uint64_t calls);
   void tallied(const Tally& now);
   void tallied(const ClassTally& now);
   void tallied(const FailureTally& now);
 
   const std::size_t most_workloads_;
+  const bool has_receiver_;
   PodNames pods_;
   HeldMemory memory_;
   std::uint64_t now_ns_ = 0, begin_ns_ = 0;  // CLOCK_MONOTONIC
+  std::uint64_t pages_ = 0;                  // that were made
   std::map<Workload, std::unique_ptr<Series>> series_;
   std::unique_ptr<Series> others_ = std::make_unique<Series>();
   WorkloadSums node_;

@@ -7,13 +7,12 @@
 #include <map>
 
 #include "cudabpf/abi.h"
-#include "sink/metrics/metrics_text.hpp"
 
 namespace cudabpf {
 
 namespace {
 
-using Labels = MetricsText::Labels;
+using Labels = MetricsWriter::Labels;
 using OfClass = WorkloadSums::OfClass;
 
 constexpr double SECOND_IN_NS = 1e9;
@@ -59,36 +58,22 @@ void for_classes(const std::vector<Printed>& workloads,
         print(with(one.labels, static_cast<CallClass>(i)), one.sums.classes[i]);
 }
 
-void add_times(MetricsText& text, const Labels& labels, const Times& times) {
-  std::uint64_t calls = 0;
-  for (std::size_t i = 0; i <= TIME_LIMITS; i++) {
-    calls += times.calls[i];
-    std::string limit =
-        i < TIME_LIMITS ? fmt::format("{}", static_cast<double>(TIME_LIMITS_NS[i]) / SECOND_IN_NS)
-                        : "+Inf";
-    text.sample("_bucket", with(labels, "le", std::move(limit)), calls);
-  }
-  text.sample("_sum", labels, static_cast<double>(times.time_ns) / SECOND_IN_NS);
-  text.sample("_count", labels, calls);
-}
-
-void add_calls(MetricsText& text, const std::vector<Printed>& workloads) {
-  text.family("cudabpf_calls_total", "counter",
-              "Calls of CUDA's driver and of NCCL; launches, copies, waits and queries from their "
-              "beginning, others from their end.");
+void add_calls(MetricsWriter& to, const std::vector<Printed>& workloads) {
+  to.family("cudabpf_calls_total", MetricType::counter,
+            "Calls of CUDA's driver and of NCCL; launches, copies, waits and queries from their "
+            "beginning, others from their end.");
   for_classes(workloads,
-              [&](const Labels& labels, const OfClass& of) { text.sample(labels, of.calls); });
-  text.family(
-      "cudabpf_call_seconds", "histogram",
-      "How long calls took that have returned, on the host, with the calls that they made.");
+              [&](const Labels& labels, const OfClass& of) { to.sample(labels, of.calls); });
+  to.family("cudabpf_call_seconds", MetricType::histogram,
+            "How long calls took that have returned, on the host, with the calls that they made.");
   for_classes(workloads,
-              [&](const Labels& labels, const OfClass& of) { add_times(text, labels, of.times); });
-  text.family("cudabpf_failed_calls_total", "counter", "Calls that failed.");
+              [&](const Labels& labels, const OfClass& of) { to.histogram(labels, of.times); });
+  to.family("cudabpf_failed_calls_total", MetricType::counter, "Calls that failed.");
   for_classes(workloads,
-              [&](const Labels& labels, const OfClass& of) { text.sample(labels, of.failed); });
-  text.family("cudabpf_call_errors_total", "counter",
-              "Calls that failed, by what they returned. Rare results may be missing where there "
-              "are many: cudabpf_failed_calls_total has all.");
+              [&](const Labels& labels, const OfClass& of) { to.sample(labels, of.failed); });
+  to.family("cudabpf_call_errors_total", MetricType::counter,
+            "Calls that failed, by what they returned. Rare results may be missing where there "
+            "are many: cudabpf_failed_calls_total has all.");
   for (const Printed& one : workloads) {
     std::map<std::string, std::uint64_t> by_name;
     for (const auto& [key, calls] : one.sums.errors) {
@@ -98,45 +83,46 @@ void add_calls(MetricsText& text, const std::vector<Printed>& workloads) {
               : name.empty() ? fmt::format("{}", key.second)
                              : std::string(name)] += calls;
     }
-    for (const auto& [name, calls] : by_name) text.sample(with(one.labels, "result", name), calls);
+    for (const auto& [name, calls] : by_name) to.sample(with(one.labels, "result", name), calls);
   }
-  text.family("cudabpf_copy_requested_bytes_total", "counter",
-              "Bytes that calls were to copy, also those that failed. Copies of rows, arrays and "
-              "batches, whose size is not one argument, count only where calls are recorded.");
+  to.family("cudabpf_copy_requested_bytes_total", MetricType::counter,
+            "Bytes that calls were to copy, also those that failed. Copies of rows, arrays and "
+            "batches, whose size is not one argument, count only where calls are recorded.");
   for_classes(workloads, [&](const Labels& labels, const OfClass& of) {
-    if (of.bytes) text.sample(labels, of.bytes);
+    if (of.bytes) to.sample(labels, of.bytes);
   });
 }
 
-void add_workloads(MetricsText& text, const std::vector<Printed>& workloads,
+void add_workloads(MetricsWriter& to, const std::vector<Printed>& workloads,
                    const LedgerPage& page) {
   auto each = [&](std::uint64_t WorkloadSums::*member) {
-    for (const Printed& one : workloads) text.sample(one.labels, one.sums.*member);
+    for (const Printed& one : workloads) to.sample(one.labels, one.sums.*member);
   };
   if (page.counted_in_kernel) {
-    text.family("cudabpf_open_call_seconds", "gauge",
-                "For how long the oldest launch, copy, wait or query that has not returned has "
-                "been open, at least.");
+    to.family("cudabpf_open_call_seconds", MetricType::gauge,
+              "For how long the oldest launch, copy, wait or query that has not returned has "
+              "been open, at least.");
     for (const Printed& one : workloads)
-      text.sample(one.labels, static_cast<double>(one.sums.oldest_open_ns) / SECOND_IN_NS);
+      to.sample(one.labels, static_cast<double>(one.sums.oldest_open_ns) / SECOND_IN_NS);
   }
-  text.family("cudabpf_allocated_bytes", "gauge",
-              "Memory that was allocated by calls that cudabpf has seen, and not freed.");
+  to.family("cudabpf_allocated_bytes", MetricType::gauge,
+            "Memory that was allocated by calls that cudabpf has seen, and not freed.");
   each(&WorkloadSums::held);
-  text.family("cudabpf_allocated_peak_bytes", "gauge", "The most of it at any time.");
+  to.family("cudabpf_allocated_peak_bytes", MetricType::gauge, "The most of it at any time.");
   each(&WorkloadSums::most_held);
-  text.family("cudabpf_processes", "gauge", "Processes that have called CUDA and are alive.");
+  to.family("cudabpf_processes", MetricType::gauge,
+            "Processes that have called CUDA and are alive.");
   each(&WorkloadSums::processes);
   if (!page.driver_traced) return;
-  text.family("cudabpf_ioctls_total", "counter", "Ioctls on the NVIDIA driver's devices.");
+  to.family("cudabpf_ioctls_total", MetricType::counter, "Ioctls on the NVIDIA driver's devices.");
   each(&WorkloadSums::ioctls);
 }
 
-void add_node(MetricsText& text, const WorkloadSums& node) {
-  text.family("cudabpf_node_calls_total", "counter",
-              "Calls of all workloads, also of those that are gone.");
+void add_node(MetricsWriter& to, const WorkloadSums& node) {
+  to.family("cudabpf_node_calls_total", MetricType::counter,
+            "Calls of all workloads, also of those that are gone.");
   for (std::size_t i = 0; i < CALL_CLASSES; i++)
-    text.sample(with({}, static_cast<CallClass>(i)), node.classes[i].calls);
+    to.sample(with({}, static_cast<CallClass>(i)), node.classes[i].calls);
 }
 
 struct GpuFamily {
@@ -175,17 +161,17 @@ Labels labels_of(const SampledGpu& gpu) {
           {"model", label_value(gpu.name)}};
 }
 
-void add_gpus(MetricsText& text, const std::vector<LedgerGpu>& gpus) {
+void add_gpus(MetricsWriter& to, const std::vector<LedgerGpu>& gpus) {
   auto add_figure = [&](std::string_view key, std::string_view unit, std::string_view title,
                         std::optional<double> GpuSample::*member) {
     if (std::none_of(gpus.begin(), gpus.end(),
                      [&](const LedgerGpu& one) { return (one.latest.*member).has_value(); }))
       return;
     GpuFamily family = gpu_family(key, unit);
-    text.family(family.name, family.is_counter ? "counter" : "gauge",
-                fmt::format("The GPU's {}, by NVML.", title));
+    to.family(family.name, family.is_counter ? MetricType::counter : MetricType::gauge,
+              fmt::format("The GPU's {}, by NVML.", title));
     for (const LedgerGpu& one : gpus)
-      if (auto value = one.latest.*member) text.sample(labels_of(one.gpu), *value * family.factor);
+      if (auto value = one.latest.*member) to.sample(labels_of(one.gpu), *value * family.factor);
   };
 #define GPU_FIGURE(key, unit, decimals, most, title) \
   add_figure(#key, #unit, title, &GpuSample::key);
@@ -197,57 +183,61 @@ Labels labels_of(const LossInfo& loss) {
   return {{"reason", std::string(loss.name)}, {"severity", loss.degraded ? "degraded" : "lost"}};
 }
 
-void add_losses(MetricsText& text, const LedgerPage& page) {
-  text.family("cudabpf_lost_events_total", "counter",
-              "Events that cudabpf could not count or record (lost), or not in full (degraded).");
+void add_losses(MetricsWriter& to, const LedgerPage& page) {
+  to.family("cudabpf_lost_events_total", MetricType::counter,
+            "Events that cudabpf could not count or record (lost), or not in full (degraded).");
   for (std::size_t i = 0; i < LOSS_COUNT; i++)
-    text.sample(labels_of(info(static_cast<Loss>(i))), page.lost[i]);
-  text.family("cudabpf_uncounted_losses_total", "counter",
-              "How often events were lost of which it is not known how many there were.");
+    to.sample(labels_of(info(static_cast<Loss>(i))), page.lost[i]);
+  to.family("cudabpf_uncounted_losses_total", MetricType::counter,
+            "How often events were lost of which it is not known how many there were.");
   for (std::size_t i = 0; i < LOSS_COUNT; i++)
-    text.sample(labels_of(info(static_cast<Loss>(i))), page.uncounted[i]);
-  text.family("cudabpf_overflow_total", "counter",
-              "What found no room and counts as program=\"(other)\": processes of workloads, and "
-              "events of processes.");
-  text.sample({{"what", "workloads"}}, page.workloads_refused);
-  text.sample({{"what", "events"}}, page.processes_refused);
+    to.sample(labels_of(info(static_cast<Loss>(i))), page.uncounted[i]);
+  to.family("cudabpf_overflow_total", MetricType::counter,
+            "What found no room and counts as program=\"(other)\": processes of workloads, and "
+            "events of processes.");
+  to.sample({{"what", "workloads"}}, page.workloads_refused);
+  to.sample({{"what", "events"}}, page.processes_refused);
 }
 
-void add_own(MetricsText& text, const LedgerPage& page, const OwnFigures& own) {
-  text.family("cudabpf_probed_libraries", "gauge",
-              "Copies of libraries whose functions are traced.");
+void add_libraries(MetricsWriter& to, const LedgerPage& page) {
+  to.family("cudabpf_probed_libraries", MetricType::gauge,
+            "Copies of libraries whose functions are traced.");
   for (const auto& [id, counts] : page.libraries)
-    text.sample({{"library", std::string(api(id).key)}}, counts.first);
-  text.family("cudabpf_unprobed_libraries", "gauge",
-              "Copies of libraries that could not be traced.");
+    to.sample({{"library", std::string(api(id).key)}}, counts.first);
+  to.family("cudabpf_unprobed_libraries", MetricType::gauge,
+            "Copies of libraries that could not be traced.");
   for (const auto& [id, counts] : page.libraries)
-    text.sample({{"library", std::string(api(id).key)}}, counts.second);
-  text.family("cudabpf_build_info", "gauge", "The version of cudabpf.");
-  text.sample({{"version", own.version}}, std::uint64_t{1});
-  text.family("process_cpu_seconds_total", "counter", "CPU time that cudabpf has used.");
-  text.sample({}, own.cpu_seconds);
-  text.family("process_resident_memory_bytes", "gauge", "Memory that cudabpf has.");
-  text.sample({}, own.memory);
-  text.family("process_start_time_seconds", "gauge", "When cudabpf began, since 1970.");
-  text.sample({}, own.start_seconds);
+    to.sample({{"library", std::string(api(id).key)}}, counts.second);
+}
+
+void add_own(MetricsWriter& to, const OwnFigures& own) {
+  to.family("cudabpf_build_info", MetricType::gauge, "The version of cudabpf.");
+  to.sample({{"version", own.version}}, std::uint64_t{1});
+  to.family("process_cpu_seconds_total", MetricType::counter, "CPU time that cudabpf has used.");
+  to.sample({}, own.cpu_seconds);
+  to.family("process_resident_memory_bytes", MetricType::gauge, "Memory that cudabpf has.");
+  to.sample({}, own.memory);
+  to.family("process_start_time_seconds", MetricType::gauge, "When cudabpf began, since 1970.");
+  to.sample({}, static_cast<double>(own.start_ns) / SECOND_IN_NS);
 }
 
 }  // namespace
 
-std::string metrics_page(const LedgerPage& page, const OwnFigures& own) {
-  MetricsText text;
-  std::vector<Printed> workloads = printed(page.workloads);
-  add_calls(text, workloads);
-  add_workloads(text, workloads, page);
-  add_node(text, page.node);
-  text.family("cudabpf_gpu_xid_errors_total", "counter", "Errors of GPUs, by the driver's number.");
-  for (const auto& [key, count] : page.xids)
-    text.sample({{"xid", fmt::format("{}", key.first)}, {"pci_bus_id", label_value(key.second)}},
-                count);
-  add_gpus(text, page.gpus);
-  add_losses(text, page);
-  add_own(text, page, own);
-  return text.take();
+void print(const MetricsPage& page, MetricsWriter& to) {
+  const LedgerPage& sums = page.sums;
+  std::vector<Printed> workloads = printed(sums.workloads);
+  add_calls(to, workloads);
+  add_workloads(to, workloads, sums);
+  add_node(to, sums.node);
+  to.family("cudabpf_gpu_xid_errors_total", MetricType::counter,
+            "Errors of GPUs, by the driver's number.");
+  for (const auto& [key, count] : sums.xids)
+    to.sample({{"xid", fmt::format("{}", key.first)}, {"pci_bus_id", label_value(key.second)}},
+              count);
+  add_gpus(to, sums.gpus);
+  add_losses(to, sums);
+  add_libraries(to, sums);
+  add_own(to, page.own);
 }
 
 }  // namespace cudabpf

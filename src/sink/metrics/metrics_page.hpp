@@ -1,20 +1,27 @@
-// What a scrape gets: the ledger's sums as Prometheus' text.
+// What metrics there are: the ledger's sums, and what cudabpf itself takes, by name.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "sink/metrics/ledger.hpp"
+#include "sink/metrics/metrics_writer.hpp"
 
 namespace cudabpf {
 
 // What cudabpf itself is and takes.
 struct OwnFigures {
   std::string version;
-  double cpu_seconds = 0, start_seconds = 0;  // since 1970
-  std::uint64_t memory = 0;                   // resident, in bytes
+  double cpu_seconds = 0;
+  std::uint64_t start_ns = 0, now_ns = 0;  // CLOCK_REALTIME
+  std::uint64_t memory = 0;                // resident, in bytes
 };
 
-std::string metrics_page(const LedgerPage& page, const OwnFigures& own);
+struct MetricsPage {
+  LedgerPage sums;
+  OwnFigures own;
+};
+
+void print(const MetricsPage& page, MetricsWriter& to);
 
 }  // namespace cudabpf

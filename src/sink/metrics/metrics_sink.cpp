@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <memory>
 
-#include "sink/metrics/metrics_page.hpp"
 #include "util/console/log.hpp"
 #include "util/system/clock.hpp"
 
@@ -32,7 +31,7 @@ std::uint64_t resident_bytes() {
 void MetricsSink::begin(const Session& session) {
   std::lock_guard lock(mutex_);
   version_ = session.version;
-  start_seconds_ = static_cast<double>(session.realtime_ns) / NS_IN_A_SECOND;
+  start_ns_ = session.realtime_ns;
   ledger_.tick(now_ns(CLOCK_MONOTONIC));
   ledger_.begin(session);
 }
@@ -66,24 +65,35 @@ void MetricsSink::flush() {
   log::warning("pods are shown by their uids: {}", why);
 }
 
-std::string MetricsSink::page() {
-  LedgerPage page;
-  OwnFigures own;
+void MetricsSink::end(const Totals&) {
+  std::lock_guard lock(mutex_);
+  ended_ = true;
+  tallied_.notify_all();
+}
+
+MetricsPage MetricsSink::page() {
+  constexpr auto PATIENCE = std::chrono::milliseconds(200);
+  MetricsPage page;
   {
-    constexpr auto PATIENCE = std::chrono::milliseconds(200);  // the capture may have ended
     std::unique_lock lock(mutex_);
     // What is being read now may have begun before this was asked.
     std::uint64_t enough = times_tallied_ + 2;
-    wanted_ = true;
-    tallied_.wait_for(lock, PATIENCE, [&] { return times_tallied_ >= enough; });
-    wanted_ = false;
-    page = ledger_.page();
-    own.version = version_;
-    own.start_seconds = start_seconds_;
+    wanted_++;
+    tallied_.wait_for(lock, PATIENCE, [&] { return ended_ || times_tallied_ >= enough; });
+    wanted_--;
+    page.sums = ledger_.page();
+    page.own.version = version_;
+    page.own.start_ns = start_ns_;
   }
-  own.cpu_seconds = static_cast<double>(now_ns(CLOCK_PROCESS_CPUTIME_ID)) / NS_IN_A_SECOND;
-  own.memory = resident_bytes();
-  return metrics_page(page, own);
+  page.own.now_ns = now_ns(CLOCK_REALTIME);
+  page.own.cpu_seconds = static_cast<double>(now_ns(CLOCK_PROCESS_CPUTIME_ID)) / NS_IN_A_SECOND;
+  page.own.memory = resident_bytes();
+  return page;
+}
+
+void MetricsSink::reached(MetricsReader reader, const MetricsPage& page) {
+  std::lock_guard lock(mutex_);
+  ledger_.reached(reader, page.sums.number);
 }
 
 }  // namespace cudabpf

@@ -9,17 +9,20 @@
 
 #include "cudabpf/sink.hpp"
 #include "sink/metrics/ledger.hpp"
+#include "sink/metrics/metrics_page.hpp"
 
 namespace cudabpf {
 
 class MetricsSink : public Sink {
  public:
-  explicit MetricsSink(std::size_t most_series, PodNames pods = PodNames())
-      : ledger_(most_series, std::move(pods)) {}
+  explicit MetricsSink(Ledger::Options options, PodNames pods = PodNames())
+      : ledger_(options, std::move(pods)) {}
 
-  // As Prometheus reads it, with sums that are read for it, if that takes no longer than 0.2 s.
-  // Holds up the thread that takes events no longer than it takes to copy them.
-  std::string page();
+  // With sums that are read for it, if that takes no longer than 0.2 s. Holds up the thread that
+  // takes events no longer than it takes to copy them.
+  MetricsPage page();
+  // The page has come to where such a reader keeps what it reads.
+  void reached(MetricsReader reader, const MetricsPage& page);
 
   void begin(const Session& session) override;
   void call(const Call& call) override { locked(&Ledger::call, call); }
@@ -34,7 +37,7 @@ class MetricsSink : public Sink {
   void library(const Library& library) override { locked(&Ledger::library, library); }
   void lost(const LossEvent& loss) override { locked(&Ledger::lost, loss); }
   void flush() override;
-  void end(const Totals&) override {}
+  void end(const Totals&) override;
 
  private:
   template <typename Event>
@@ -46,10 +49,11 @@ class MetricsSink : public Sink {
   std::mutex mutex_;
   std::condition_variable tallied_;
   std::uint64_t times_tallied_ = 0;
-  std::atomic<bool> wanted_ = false;  // sums that are new, for a page
+  std::atomic<unsigned> wanted_ = 0;  // pages that wait for sums that are new
+  bool ended_ = false;                // there will be no others
   Ledger ledger_;
   std::string version_;
-  double start_seconds_ = 0;
+  std::uint64_t start_ns_ = 0;   // CLOCK_REALTIME
   std::uint64_t looked_at_ = 0;  // CLOCK_MONOTONIC
   bool warned_of_pods_ = false;
 };

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <iterator>
 
-#include "util/text/printable.hpp"
-
 namespace cudabpf {
 
 namespace {
@@ -21,24 +19,39 @@ void add_escaped(std::string& to, std::string_view value) {
   }
 }
 
-}  // namespace
-
-std::string label_value(std::string_view text) {
-  constexpr std::string_view REPLACEMENT = "\xef\xbf\xbd";
-  std::string value;
-  while (!text.empty()) {
-    std::size_t size = first_character(text).size;
-    std::string_view next = size ? text.substr(0, size) : REPLACEMENT;
-    if (value.size() + next.size() > MAX_LABEL_BYTES) break;
-    value += next;
-    text.remove_prefix(size ? size : 1);
+std::string_view to_string(MetricType type) {
+  switch (type) {
+    case MetricType::counter:
+      return "counter";
+    case MetricType::gauge:
+      return "gauge";
+    case MetricType::histogram:
+      return "histogram";
   }
-  return value;
+  return "untyped";
 }
 
-void MetricsText::family(std::string_view name, std::string_view type, std::string_view help) {
+}  // namespace
+
+void MetricsText::family(std::string_view name, MetricType type, std::string_view help) {
   name_ = name;
-  fmt::format_to(std::back_inserter(text_), "# HELP {0} {1}\n# TYPE {0} {2}\n", name, help, type);
+  fmt::format_to(std::back_inserter(text_), "# HELP {0} {1}\n# TYPE {0} {2}\n", name, help,
+                 to_string(type));
+}
+
+void MetricsText::histogram(const Labels& labels, const Times& times) {
+  constexpr double SECOND_NS = 1e9;
+  std::uint64_t calls = 0;
+  Labels with_limit = labels;
+  std::string& limit = with_limit.emplace_back("le", "").second;
+  for (std::size_t i = 0; i <= TIME_LIMITS; i++) {
+    calls += times.calls[i];
+    limit = i < TIME_LIMITS ? fmt::format("{}", static_cast<double>(TIME_LIMITS_NS[i]) / SECOND_NS)
+                            : "+Inf";
+    sample("_bucket", with_limit, calls);
+  }
+  sample("_sum", labels, static_cast<double>(times.time_ns) / SECOND_NS);
+  sample("_count", labels, calls);
 }
 
 void MetricsText::name_and_labels(std::string_view suffix, const Labels& labels) {
@@ -60,8 +73,6 @@ void MetricsText::sample(std::string_view suffix, const Labels& labels, std::uin
   name_and_labels(suffix, labels);
   fmt::format_to(std::back_inserter(text_), " {}\n", value);
 }
-
-void MetricsText::sample(const Labels& labels, double value) { sample("", labels, value); }
 
 void MetricsText::sample(std::string_view suffix, const Labels& labels, double value) {
   name_and_labels(suffix, labels);

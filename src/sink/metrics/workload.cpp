@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sink/metrics/metrics_text.hpp"
+#include "sink/metrics/metrics_writer.hpp"
 #include "util/system/container.hpp"
 
 namespace cudabpf {

@@ -16,7 +16,7 @@ const Function* const SYNC = find_function("cuCtxSynchronize");
 const Function* const TO_HOST = find_function("cuMemcpyDtoH_v2");
 
 struct Kept {
-  explicit Kept(std::size_t most_series = 1000) : ledger(most_series, PodNames("/nowhere")) {
+  explicit Kept(Ledger::Options options = {}) : ledger(options, PodNames("/nowhere")) {
     ledger.tick(A_SECOND);
     ledger.begin({});
   }
@@ -36,6 +36,13 @@ struct Kept {
     ledger.tallied(
         {{{.pid = pid, .function = function, .calls = calls, .ended = calls, .last = last}}});
   }
+
+  LedgerPage read_by(MetricsReader reader) {
+    LedgerPage page = ledger.page();
+    ledger.reached(reader, page.number);
+    return page;
+  }
+  LedgerPage scraped() { return read_by(MetricsReader::scraper); }
 
   Ledger ledger;
 };
@@ -120,7 +127,7 @@ TEST_CASE("Calls that are recorded one by one count as well") {
 }
 
 TEST_CASE("Workloads beyond the limit count as others, and keep doing so") {
-  Kept kept(4 * CALL_CLASSES);  // half of them for programs that are alike
+  Kept kept({.most_series = 4 * CALL_CLASSES});  // half of them for programs that are alike
   for (std::uint32_t pid = 1; pid <= 5; pid++) {
     kept.begins(pid, "p" + std::to_string(pid));
     kept.tallied(pid, SYNC, pid);
@@ -145,7 +152,7 @@ TEST_CASE("Workloads beyond the limit count as others, and keep doing so") {
 }
 
 TEST_CASE("Programs of one service leave places to others") {
-  Kept kept(4 * CALL_CLASSES);
+  Kept kept({.most_series = 4 * CALL_CLASSES});
   auto begins = [&](std::uint32_t pid, const std::string& unit, const std::string& program) {
     Process process;
     process.pid = pid;
@@ -216,13 +223,13 @@ TEST_CASE("A workload that is gone is on two more pages, and the node's sums sta
   kept.ends(7);
   kept.tallied(7, LAUNCH, 6, true);  // what it did last comes after its end
   kept.ledger.tick(10 * A_SECOND);
-  CHECK(calls_in(*find(kept.ledger.page(), "app")) == 6);
-  CHECK(find(kept.ledger.page(), "app")->processes == 0);
+  CHECK(calls_in(*find(kept.scraped(), "app")) == 6);
+  CHECK(find(kept.scraped(), "app")->processes == 0);
   kept.ledger.tick(40 * A_SECOND);
-  CHECK(find(kept.ledger.page(), "app"));  // another may read pages, too
+  CHECK(find(kept.scraped(), "app"));  // another may read pages, too
   kept.ledger.tick(130 * A_SECOND);
-  CHECK_FALSE(find(kept.ledger.page(), "app"));
-  CHECK(calls_in(kept.ledger.page().node) == 6);
+  CHECK_FALSE(find(kept.scraped(), "app"));
+  CHECK(calls_in(kept.scraped().node) == 6);
 
   kept.begins(8, "unread");
   kept.tallied(8, LAUNCH, 1, true);
@@ -231,12 +238,42 @@ TEST_CASE("A workload that is gone is on two more pages, and the node's sums sta
   kept.ledger.tick(240 * A_SECOND);
   kept.begins(9, "unread");  // it comes back
   kept.tallied(9, LAUNCH, 4);
-  CHECK(calls_in(*find(kept.ledger.page(), "unread")) == 5);
+  CHECK(calls_in(*find(kept.scraped(), "unread")) == 5);
   kept.ends(9);
   kept.tallied(9, LAUNCH, 4, true);
   kept.ledger.tick(250 * A_SECOND);
   kept.ledger.tick(560 * A_SECOND);
-  CHECK_FALSE(find(kept.ledger.page(), "unread"));
+  CHECK_FALSE(find(kept.scraped(), "unread"));
+}
+
+TEST_CASE("A workload that is gone stays until the receiver of pages has it") {
+  Kept kept({.has_receiver = true});
+  kept.begins(7, "app");
+  kept.tallied(7, LAUNCH, 5);
+  std::uint64_t before = kept.ledger.page().number;
+  kept.ends(7);
+  kept.tallied(7, LAUNCH, 6, true);
+  kept.ledger.tick(10 * A_SECOND);
+  kept.ledger.reached(MetricsReader::receiver, before);  // it was on its way when the workload went
+  for (int i = 0; i < 5; i++) kept.scraped();
+  kept.ledger.tick(1000 * A_SECOND);
+  CHECK(calls_in(*find(kept.ledger.page(), "app")) == 6);  // nothing of it has arrived
+  kept.read_by(MetricsReader::receiver);
+  kept.ledger.tick(1001 * A_SECOND);
+  CHECK(find(kept.ledger.page(), "app"));
+  kept.read_by(MetricsReader::receiver);
+  kept.ledger.tick(1002 * A_SECOND);
+  CHECK_FALSE(find(kept.ledger.page(), "app"));
+
+  kept.begins(8, "unheard");
+  kept.tallied(8, LAUNCH, 1);
+  kept.ends(8);
+  kept.tallied(8, LAUNCH, 1, true);
+  kept.ledger.tick(1010 * A_SECOND);
+  kept.ledger.tick(4600 * A_SECOND);
+  CHECK(find(kept.ledger.page(), "unheard"));
+  kept.ledger.tick(4611 * A_SECOND);  // there may be no receiver any more
+  CHECK_FALSE(find(kept.ledger.page(), "unheard"));
 }
 
 TEST_CASE("A pid that is used again continues nothing") {

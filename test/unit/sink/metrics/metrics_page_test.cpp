@@ -44,13 +44,12 @@ void check_families(const std::string& page) {
 
 TEST_CASE("Metrics are text that no name can break") {
   MetricsText text;
-  text.family("m_total", "counter", "Help.");
+  text.family("m_total", MetricType::counter, "Help.");
   text.sample({{"a", "x\"y\\z\nw"}, {"b", ""}}, std::uint64_t{7});
   text.sample({}, 0.5);
-  text.sample("_bucket", {{"le", "+Inf"}}, std::uint64_t{1});
   CHECK(text.take() ==
         "# HELP m_total Help.\n# TYPE m_total counter\nm_total{a=\"x\\\"y\\\\z\\nw\",b=\"\"} 7\n"
-        "m_total 0.5\nm_total_bucket{le=\"+Inf\"} 1\n");
+        "m_total 0.5\n");
 }
 
 TEST_CASE("A label's value is UTF-8 and short") {
@@ -88,7 +87,9 @@ TEST_CASE("A page has each series once") {
   gpu.latest.sm_active = 50;
   gpu.latest.energy_j = 7;
   page.gpus = {gpu};
-  std::string text = metrics_page(page, {.version = "1.2", .cpu_seconds = 0.25});
+  MetricsText printed;
+  print({page, {.version = "1.2", .cpu_seconds = 0.25, .start_ns = 1'500'000'000}}, printed);
+  std::string text = printed.take();
   check_families(text);
   for (const char* line :
        {"cudabpf_calls_total{namespace=\"\",pod=\"\",container=\"\",program=\"a\",function_class="
@@ -116,7 +117,8 @@ TEST_CASE("A page has each series once") {
         "cudabpf_gpu_sm_active_ratio{gpu=\"0\",gpu_uuid=\"GPU-1\",model=\"H200\"} 0.5\n",
         "cudabpf_gpu_energy_joules_total{gpu=\"0\",gpu_uuid=\"GPU-1\",model=\"H200\"} 7\n",
         "cudabpf_lost_events_total{reason=\"tally_full\",severity=\"lost\"} 0\n",
-        "cudabpf_build_info{version=\"1.2\"} 1\n", "process_cpu_seconds_total 0.25\n"})
+        "cudabpf_build_info{version=\"1.2\"} 1\n", "process_cpu_seconds_total 0.25\n",
+        "process_start_time_seconds 1.5\n"})
     CHECK_THAT(text, ContainsSubstring(line));
   CHECK(text.find("temperature") == text.npos);  // what a GPU does not report
 }
