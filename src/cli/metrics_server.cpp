@@ -3,19 +3,28 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <future>
 #include <utility>
 
+#include "collect/machine.hpp"
 #include "sink/metrics/metrics_text.hpp"
+#include "sink/metrics/otlp_metrics.hpp"
 #include "util/system/privileges.hpp"
 
 namespace cudabpf::cli {
 
 MetricsServer::MetricsServer(const Options& options, serve::Address address)
     : address_(std::move(address)),
-      sink_({.most_series = options.most_series}),
-      site_(address_, MetricsText::CONTENT_TYPE, [this] { return text(); }) {}
+      instance_(label_value(options.instance)),
+      sink_({.most_series = options.most_series, .has_receiver = options.push.has_value()}),
+      site_(address_, MetricsText::CONTENT_TYPE, [this] { return text(); }) {
+  if (options.push)
+    pusher_ = std::make_unique<push::Pusher>(*options.push, OtlpMetrics::CONTENT_TYPE,
+                                             [this] { return message(); });
+}
 
 Result<std::unique_ptr<MetricsServer>> MetricsServer::open(const Options& options) {
   auto address = TRY(serve::Address::parse(options.listen));
@@ -24,18 +33,43 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::open(const Options& option
   server->listening_ = TRY(server->address_.listen());
   server->end_ = Fd(::eventfd(0, EFD_CLOEXEC));
   if (!server->end_) return errno_error("starting the server");
+  if (server->instance_.empty())
+    server->instance_ = fmt::format("{}:{}", label_value(machine_name()), server->address_.port());
   return server;
 }
 
-std::string MetricsServer::text() {
+MetricsPage MetricsServer::page() {
   MetricsPage page = sink_.page();
-  sink_.reached(MetricsReader::scraper, page);
+  if (pusher_) page.pushes = pusher_->counts();
+  return page;
+}
+
+std::string MetricsServer::text() {
+  MetricsPage page = this->page();
+  sink_.reached(MetricsReader::scraper, page.sums.number);
   MetricsText text;
   print(page, text);
   return text.take();
 }
 
+push::Pusher::Message MetricsServer::message() {
+  MetricsPage page = this->page();
+  OtlpMetrics otlp({.version = page.own.version,
+                    .host = label_value(machine_name()),
+                    .instance = instance_,
+                    .start_ns = page.own.start_ns,
+                    .now_ns = page.own.now_ns});
+  print(page, otlp);
+  return {otlp.take(),
+          [this, number = page.sums.number] { sink_.reached(MetricsReader::receiver, number); }};
+}
+
 Result<> MetricsServer::start() {
+  TRY(start_server());
+  return pusher_ ? pusher_->start() : ok();
+}
+
+Result<> MetricsServer::start_server() {
   // Whoever reaches the port talks to threads without any rights: they inherit those of this one.
   std::promise<Result<>> started;
   auto result = started.get_future();
@@ -51,6 +85,7 @@ Result<> MetricsServer::start() {
 }
 
 void MetricsServer::stop() {
+  if (pusher_) pusher_->stop();
   if (!thread_.joinable()) return;
   std::uint64_t one = 1;
   [[maybe_unused]] auto written = ::write(end_.get(), &one, sizeof(one));

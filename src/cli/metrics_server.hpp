@@ -1,4 +1,4 @@
-// The metrics of a capture, for whoever asks at an address while it runs.
+// The metrics of a capture while it runs: for whoever asks at an address, and pushed to a receiver.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "push/pusher.hpp"
 #include "serve/metrics_site.hpp"
 #include "serve/server.hpp"
 #include "sink/metrics/metrics_sink.hpp"
@@ -21,6 +22,8 @@ class MetricsServer {
     std::string listen = "127.0.0.1:8078";
     std::vector<std::string> names;  // by which clients may call it
     std::size_t most_series = 1000;
+    std::optional<push::Options> push;  // nothing: they are not pushed
+    std::string instance;               // that pushes; empty: HOST:PORT
   };
   // Takes the address, so that what is wrong with it shows up early.
   static Result<std::unique_ptr<MetricsServer>> open(const Options& options);
@@ -30,17 +33,23 @@ class MetricsServer {
 
   Sink& sink() { return sink_; }
   std::string url() const { return address_.url() + "metrics"; }
-  // Answers from now on, on threads of its own.
+  // Answers and pushes from now on, on threads of its own.
   Result<> start();
+  // After the capture's end, so that the last push has all.
   void stop();
 
  private:
   MetricsServer(const Options& options, serve::Address address);
+  MetricsPage page();
   std::string text();
+  push::Pusher::Message message();
+  Result<> start_server();
 
   serve::Address address_;
+  std::string instance_;
   MetricsSink sink_;
   serve::MetricsSite site_;
+  std::unique_ptr<push::Pusher> pusher_;  // null: metrics are not pushed
   Fd listening_, end_;
   std::unique_ptr<serve::Server> server_;
   std::thread thread_;

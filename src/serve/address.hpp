@@ -20,6 +20,7 @@ class Address {
   // Only who is on this machine reaches it.
   bool is_loopback() const;
   bool is_any() const;  // of the machine's addresses
+  unsigned port() const;
   // As --listen has it: "[::1]:8077".
   std::string text() const { return host_text() + ":" + std::to_string(port()); }
   // By what clients may call it beside its number: a name in DNS, or that of a proxy before it.
@@ -37,7 +38,6 @@ class Address {
   Result<Fd> listen();
 
  private:
-  unsigned port() const;
   std::string host_text() const;
 
   sockaddr_storage address_{};

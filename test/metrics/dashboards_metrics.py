@@ -10,8 +10,7 @@ import subprocess
 
 import prometheus_metrics
 from namespaces_test import ID, POD, Live as Namespaces
-from prometheus_metrics import ROOT
-from scraping import LIBRARY, WORKLOADS, harness, wait_for
+from scraping import LIBRARY, ROOT, WORKLOADS, free_port, harness, wait_for
 
 DASHBOARDS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "packaging/grafana").glob("*.json"))}
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
@@ -185,7 +184,7 @@ class Live(prometheus_metrics.Live):
         """One that scrapes both."""
         configuration = f"{self.folder}/prometheus.yml"
         pathlib.Path(configuration).write_text(CONFIGURATION % json.dumps(self.addresses), encoding="utf-8")
-        self.asked = f"127.0.0.1:{prometheus_metrics.free_port()}"
+        self.asked = f"127.0.0.1:{free_port()}"
         self.start([f"{tools}/prometheus", f"--config.file={configuration}", f"--storage.tsdb.path={self.folder}/data",
                     f"--web.listen-address={self.asked}"], stdout=subprocess.DEVNULL)
         wait_for(lambda: len(self.answers("cudabpf_build_info") or ()) == 2, "a page of each")

@@ -5,15 +5,13 @@ import pathlib
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import urllib.parse
 import urllib.request
 
 import scraping
-from scraping import NAMES, calls, harness, wait_for
+from scraping import NAMES, ROOT, calls, free_port, harness, wait_for
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RULES = ROOT / "packaging/prometheus/cudabpf.rules.yml"
 PROGRAMS = 200
 CONFIGURATION = """
@@ -25,21 +23,7 @@ scrape_configs:
 """
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
 class Live(scraping.Scraping):
-    def tools(self, package="prometheus"):
-        """The folder of a program, from Debian's package."""
-        done = subprocess.run([ROOT / "scripts/unpack-package", package], check=False, stdout=subprocess.PIPE, text=True)
-        if done.returncode == 77:
-            self.skipTest(done.stdout.strip().removeprefix("SKIPPED: "))
-        self.assertEqual(done.returncode, 0, done.stdout)
-        return f"{done.stdout.strip()}/usr/bin"
-
     def promtool(self):
         """It has a package of its own since Debian 13."""
         with_it = f"{self.tools()}/promtool"

@@ -5,6 +5,8 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "live"))
@@ -13,6 +15,7 @@ import harness  # noqa: E402  pylint: disable=wrong-import-position
 from harness import CUDABPF, LIBRARY, WORKLOADS, wait_for  # noqa: E402  pylint: disable=wrong-import-position
 from page import Page  # noqa: E402  pylint: disable=wrong-import-position
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 NAMES = ("plain", 'with "quotes"', "back\\slash", "of\ntwo lines", "grün 😀", "not utf-8 \udcff\udcfe", "x" * 200, "ends in \\", "{a=1} 7")
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -21,7 +24,21 @@ def calls(launches):
     return f"setup; module m; function f m k; malloc a 64K; loop {launches} {{ launch f 1 1 1 1 1 1 0; dtoh host a 1K }}; fails 2 malloc b 1T; sync"
 
 
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
 class Scraping(harness.LiveTest):
+    def tools(self, package="prometheus", *options):
+        """The folder of a program, from Debian's package."""
+        done = subprocess.run([ROOT / "scripts/unpack-package", *options, package], check=False, stdout=subprocess.PIPE, text=True)
+        if done.returncode == 77:
+            self.skipTest(done.stdout.strip().removeprefix("SKIPPED: "))
+        self.assertEqual(done.returncode, 0, done.stdout)
+        return f"{done.stdout.strip()}/usr/bin"
+
     def check_names(self, programs, names):
         """All are there. Of one that ended before its file's name could be read, the kernel has the beginning."""
         names = [name.encode(errors="surrogateescape") for name in names]

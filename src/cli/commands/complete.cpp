@@ -107,6 +107,7 @@ const std::map<std::string, Type, std::less<>> TYPES = {
     {"ID|CGROUP", {"folders"}},  // below /sys/fs/cgroup
     {"MS", {"words"}},
     {"N", {"words"}},
+    {"NAME", {"words"}},
     {"N|TIME", {"words"}},
     {"PATH", {"files"}},
     {"PATTERN", {"words"}},
@@ -119,6 +120,7 @@ const std::map<std::string, Type, std::less<>> TYPES = {
     {"TIME", {"words"}},
     {"TRACE", {"traces"}},
     {"TRIGGER", {"words", [] { return all_of(trigger_words()); }}},
+    {"URL", {"words"}},
     {"USER", {"users"}},
 };
 

@@ -6,6 +6,7 @@
 
 #include "cli/captures.hpp"
 #include "cli/commands.hpp"
+#include "cli/flags/push_flags.hpp"
 #include "cli/help.hpp"
 #include "cli/metrics_server.hpp"
 #include "cli/session.hpp"
@@ -28,12 +29,15 @@ namespace {
 struct MachineFlags {
   CaptureFlags capture;
   MetricsServer::Options metrics;
+  PushFlags push;
   bool has_metrics = false;
 };
 
 Result<int> trace_machine(MachineFlags flags) {
   std::unique_ptr<MetricsServer> server;
   if (flags.has_metrics) {
+    flags.metrics.push = TRY(flags.push.options());
+    flags.metrics.instance = flags.push.instance;
     server = TRY(MetricsServer::open(flags.metrics));
     flags.capture.metrics = server.get();
   }
@@ -66,6 +70,7 @@ void add_machine(CLI::App& app, Action& action) {
                  "--redact leaves them as they are")
       ->type_name("ADDRESS")
       ->each([flags](const std::string&) { flags->has_metrics = true; });
+  flags->push.add_to(app, "--metrics");
   add_footer(app,
              {"sudo cudabpf run -- python3 inference.py   a command and its children",
               "sudo cudabpf attach --pid 4242   a process that is already running",

@@ -9,6 +9,7 @@
 
 #include "cli/captures.hpp"
 #include "cli/commands.hpp"
+#include "cli/flags/push_flags.hpp"
 #include "cli/flags/recorder_flags.hpp"
 #include "cli/help.hpp"
 #include "cli/metrics_server.hpp"
@@ -22,10 +23,13 @@ struct MetricsFlags {
   CaptureFlags capture;
   RecorderFlags recorder;
   MetricsServer::Options server;
+  PushFlags push;
 };
 
 Result<int> serve_metrics(MetricsFlags flags) {
   flags.capture.recorder = TRY(flags.recorder.options());
+  flags.server.push = TRY(flags.push.options());
+  flags.server.instance = flags.push.instance;
   auto server = TRY(MetricsServer::open(flags.server));
   flags.capture.metrics = server.get();
   flags.capture.sums_alone = true;
@@ -50,6 +54,7 @@ void add_metrics(CLI::App& app, Action& action) {
       ->type_name("N")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000}).description(""))
       ->capture_default_str();
+  flags->push.add_to(*sub, "");
   sub->add_flag("--kernel", flags->capture.kernel, "Also count ioctls to the NVIDIA driver");
   flags->capture.add_profile_to(*sub);
   flags->capture.add_library_to(*sub);
@@ -60,6 +65,7 @@ void add_metrics(CLI::App& app, Action& action) {
   add_footer(*sub,
              {"sudo cudabpf metrics   then: curl -s http://127.0.0.1:8078/metrics",
               "sudo cudabpf metrics --listen 0.0.0.0:8078   for a Prometheus elsewhere",
+              "sudo cudabpf metrics --push http://127.0.0.1:4318/v1/metrics   also to a collector",
               "sudo cudabpf metrics --dump-on error   also a trace of what led to the first error"},
              capture_statuses());
   sub->callback([flags, &action] { action = [flags] { return serve_metrics(*flags); }; });

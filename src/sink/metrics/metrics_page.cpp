@@ -210,6 +210,17 @@ void add_libraries(MetricsWriter& to, const LedgerPage& page) {
     to.sample({{"library", std::string(api(id).key)}}, counts.second);
 }
 
+void add_pushes(MetricsWriter& to, const push::Counts& counts) {
+  to.family("cudabpf_pushes_total", MetricType::counter,
+            "Pushes of metrics, by what became of them.");
+  for (std::size_t i = 0; i < push::OUTCOMES; i++)
+    to.sample({{"outcome", std::string(to_string(static_cast<push::Outcome>(i)))}},
+              counts.pushes[i]);
+  to.family("cudabpf_push_rejected_samples_total", MetricType::counter,
+            "Samples that the receiver rejected of pushes that it accepted.");
+  to.sample({}, counts.rejected);
+}
+
 void add_own(MetricsWriter& to, const OwnFigures& own) {
   to.family("cudabpf_build_info", MetricType::gauge, "The version of cudabpf.");
   to.sample({{"version", own.version}}, std::uint64_t{1});
@@ -237,6 +248,7 @@ void print(const MetricsPage& page, MetricsWriter& to) {
   add_gpus(to, sums.gpus);
   add_losses(to, sums);
   add_libraries(to, sums);
+  if (page.pushes) add_pushes(to, *page.pushes);
   add_own(to, page.own);
 }
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "push/pusher.hpp"
 #include "sink/metrics/ledger.hpp"
 #include "sink/metrics/metrics_writer.hpp"
 
@@ -20,6 +22,7 @@ struct OwnFigures {
 struct MetricsPage {
   LedgerPage sums;
   OwnFigures own;
+  std::optional<push::Counts> pushes = {};  // nothing: pages are only asked for
 };
 
 void print(const MetricsPage& page, MetricsWriter& to);

@@ -91,9 +91,9 @@ MetricsPage MetricsSink::page() {
   return page;
 }
 
-void MetricsSink::reached(MetricsReader reader, const MetricsPage& page) {
+void MetricsSink::reached(MetricsReader reader, std::uint64_t page_number) {
   std::lock_guard lock(mutex_);
-  ledger_.reached(reader, page.sums.number);
+  ledger_.reached(reader, page_number);
 }
 
 }  // namespace cudabpf

@@ -22,7 +22,7 @@ class MetricsSink : public Sink {
   // takes events no longer than it takes to copy them.
   MetricsPage page();
   // The page has come to where such a reader keeps what it reads.
-  void reached(MetricsReader reader, const MetricsPage& page);
+  void reached(MetricsReader reader, std::uint64_t page_number);
 
   void begin(const Session& session) override;
   void call(const Call& call) override { locked(&Ledger::call, call); }

@@ -121,4 +121,19 @@ TEST_CASE("A page has each series once") {
         "process_start_time_seconds 1.5\n"})
     CHECK_THAT(text, ContainsSubstring(line));
   CHECK(text.find("temperature") == text.npos);  // what a GPU does not report
+  CHECK(text.find("push") == text.npos);
+}
+
+TEST_CASE("A page that is also pushed says what became of that") {
+  push::Counts counts;
+  counts.pushes[static_cast<std::size_t>(push::Outcome::partly)] = 4;
+  counts.rejected = 9;
+  MetricsText printed;
+  print({{}, {}, counts}, printed);
+  std::string text = printed.take();
+  check_families(text);
+  for (const char* line :
+       {"cudabpf_pushes_total{outcome=\"accepted\"} 0\n",
+        "cudabpf_pushes_total{outcome=\"partly\"} 4\n", "cudabpf_push_rejected_samples_total 9\n"})
+    CHECK_THAT(text, ContainsSubstring(line));
 }
