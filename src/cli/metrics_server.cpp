@@ -13,6 +13,7 @@
 #include "sink/metrics/metrics_text.hpp"
 #include "sink/metrics/otlp_metrics.hpp"
 #include "util/system/privileges.hpp"
+#include "util/text/label_value.hpp"
 
 namespace cudabpf::cli {
 
@@ -21,6 +22,8 @@ MetricsServer::MetricsServer(const Options& options, serve::Address address)
       instance_(label_value(options.instance)),
       sink_({.most_series = options.most_series, .has_receiver = options.push.has_value()}),
       site_(address_, MetricsText::CONTENT_TYPE, [this] { return text(); }) {
+  for (const http::Url& url : options.engines)
+    engines_.push_back(std::make_unique<engines::EngineReader>(url));
   if (options.push)
     pusher_ = std::make_unique<push::Pusher>(*options.push, OtlpMetrics::CONTENT_TYPE,
                                              [this] { return message(); });
@@ -40,6 +43,7 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::open(const Options& option
 
 MetricsPage MetricsServer::page() {
   MetricsPage page = sink_.page();
+  for (const auto& engine : engines_) page.engines.push_back(engine->heard());
   if (pusher_) page.pushes = pusher_->counts();
   return page;
 }
@@ -65,6 +69,7 @@ push::Pusher::Message MetricsServer::message() {
 }
 
 Result<> MetricsServer::start() {
+  for (const auto& engine : engines_) TRY(engine->start());
   TRY(start_server());
   return pusher_ ? pusher_->start() : ok();
 }

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "engines/engine_reader.hpp"
 #include "push/pusher.hpp"
 #include "serve/metrics_site.hpp"
 #include "serve/server.hpp"
@@ -24,6 +25,7 @@ class MetricsServer {
     std::size_t most_series = 1000;
     std::optional<push::Options> push;  // nothing: they are not pushed
     std::string instance;               // that pushes; empty: HOST:PORT
+    std::vector<http::Url> engines;     // whose figures are shown, too
   };
   // Takes the address, so that what is wrong with it shows up early.
   static Result<std::unique_ptr<MetricsServer>> open(const Options& options);
@@ -49,6 +51,7 @@ class MetricsServer {
   std::string instance_;
   MetricsSink sink_;
   serve::MetricsSite site_;
+  std::vector<std::unique_ptr<engines::EngineReader>> engines_;
   std::unique_ptr<push::Pusher> pusher_;  // null: metrics are not pushed
   Fd listening_, end_;
   std::unique_ptr<serve::Server> server_;

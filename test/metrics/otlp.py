@@ -1,12 +1,9 @@
-"""Requests of OTLP for metrics, read by the numbers of opentelemetry-proto, and a receiver of them that does as a test says."""
+"""Requests of OTLP for metrics, read by the numbers of opentelemetry-proto, and a receiver of them."""
 import collections
-import http.server
-import signal
-import socket
 import struct
-import threading
 
 from page import Page
+from servers import Server, status
 
 CUMULATIVE = 2
 
@@ -89,7 +86,7 @@ class Push(Page):
     def add_number(self, name, kind, point):
         whole, value = one_of(point, 6), one_of(point, 4)
         self.add(name, attributes(point, 7), struct.unpack("<q", whole)[0] if whole else real(value))
-        self.check_times(kind, point)
+        self.check_times(name, kind, point)
 
     def add_times(self, name, kind, point):
         labels = attributes(point, 9)
@@ -102,72 +99,18 @@ class Push(Page):
             self.add(f"{name}_bucket", {**labels, "le": bound}, calls)
         self.add(f"{name}_sum", labels, real(one_of(point, 5)))
         self.add(f"{name}_count", labels, struct.unpack("<Q", one_of(point, 4))[0])
-        self.check_times(kind, point)
+        self.check_times(name, kind, point)
 
-    def check_times(self, kind, point):
+    def check_times(self, name, kind, point):
+        """It is not known since when the counters of engines count."""
         start, now = one_of(point, 2), one_of(point, 3)
-        assert (start is None) == (kind == "gauge")
+        assert (start is None) == (kind == "gauge" or name.startswith("cudabpf_engine_"))
         self.times.add((struct.unpack("<Q", start)[0] if start else None, struct.unpack("<Q", now)[0]))
 
     def add(self, name, labels, value):
         key = tuple(sorted(labels.items()))
         assert key not in self.samples[name], (name, key)
         self.samples[name][key] = value
-
-
-class Receiver:
-    """Listens on this machine. Each push is answered by the next of `script`, and by `otherwise` once that is used up: functions of
-    the handler, which return whether the push was accepted."""
-
-    def __init__(self, port=0, script=(), otherwise=None):
-        self.pushes, self.script, self.otherwise = [], list(script), otherwise or accept
-        self.asked = 0
-        signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # what closes connections is what is tested
-        receiver = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                assert self.headers["Content-Type"] == "application/x-protobuf"
-                receiver.asked += 1
-                answer = receiver.script.pop(0) if receiver.script else receiver.otherwise
-                self.close_connection = True
-                push = Push(body)
-                try:
-                    if answer(self):
-                        receiver.pushes.append(push)
-                except OSError:
-                    pass
-
-            def log_message(self, *_):
-                pass
-
-        class Server(http.server.ThreadingHTTPServer):
-            allow_reuse_address = True
-            daemon_threads = True
-
-        self.server = Server(("127.0.0.1", port), Handler)
-        self.port = self.server.server_address[1]
-        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-        self.thread.start()
-
-    def url(self):
-        return f"http://127.0.0.1:{self.port}/v1/metrics"
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-
-
-def status(number, *headers, body=b"", accepted=False):
-    def answer(handler):
-        handler.send_response(number)
-        for name, value in (*headers, ("Content-Length", str(len(body)))):
-            handler.send_header(name, value)
-        handler.end_headers()
-        handler.wfile.write(body)
-        return accepted
-    return answer
 
 
 accept = status(200, ("Content-Type", "application/x-protobuf"), accepted=True)
@@ -179,29 +122,20 @@ def rejecting(samples, why):
     return status(200, ("Content-Type", "application/x-protobuf"), body=b"\x0a" + bytes([len(partial)]) + partial, accepted=True)
 
 
-def close(handler):
-    handler.connection.shutdown(socket.SHUT_RDWR)
+class Receiver(Server):
+    """Each push is answered by the next of `script`, and by `otherwise` once that is used up: functions of the handler, which return
+    whether the push was accepted."""
 
+    def __init__(self, port=0, script=(), otherwise=accept):
+        self.pushes, self.script, self.otherwise = [], list(script), otherwise
+        super().__init__(self.take, port)
 
-def cut_off(handler):
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")
+    def take(self, handler):
+        assert handler.headers["Content-Type"] == "application/x-protobuf"
+        push = Push(handler.rfile.read(int(handler.headers["Content-Length"])))
+        answer = self.script.pop(0) if self.script else self.otherwise
+        if answer(handler):
+            self.pushes.append(push)
 
-
-def drip(handler):
-    """A header that has no end, byte by byte, for as long as somebody reads it."""
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
-    while True:
-        handler.wfile.write(b"x")
-        threading.Event().wait(0.05)
-
-
-def flood(handler):
-    """More than anybody wants, as fast as it is read."""
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
-    while True:
-        handler.wfile.write(b"x" * 65536)
-
-
-def hold(handler):
-    """Never answers, until the connection is closed."""
-    handler.connection.recv(1)
+    def url(self):
+        return f"http://127.0.0.1:{self.port}/v1/metrics"

@@ -10,6 +10,7 @@ import urllib.request
 
 import otlp
 import scraping
+import servers
 from scraping import NAMES, ROOT, calls, free_port, harness, wait_for
 
 OWN = re.compile(r"process_|cudabpf_push|cudabpf_build_info")  # what changes by itself, or has the pushes
@@ -95,9 +96,9 @@ class Live(scraping.Scraping):
         wait_for(lambda: "metrics do not reach" in metrics.stderr(), "a warning")
         self.run_programs()
         before = resident(metrics.pid)
-        busy = (otlp.status(429), otlp.status(503, ("Retry-After", "1")), otlp.status(503, ("Retry-After", "soon")), otlp.status(502))
-        refused = (otlp.status(404, ("Content-Type", "text/plain"), body=b"no such page"), otlp.status(302, ("Location", "/x")))
-        failed = (otlp.close, otlp.cut_off, otlp.drip, otlp.flood, otlp.hold)
+        busy = (servers.status(429), servers.status(503, ("Retry-After", "1")), servers.status(503, ("Retry-After", "soon")), servers.status(502))
+        refused = (servers.status(404, ("Content-Type", "text/plain"), body=b"no such page"), servers.status(302, ("Location", "/x")))
+        failed = (servers.close, servers.cut_off, servers.drip, servers.flood, servers.hold)
         receiver = self.receiver(*busy, *refused, *failed, port=port)
         push = self.pushed(receiver, self.whole, "all that was called")
         self.assertEqual(len(receiver.pushes), 1)
@@ -124,7 +125,7 @@ class Live(scraping.Scraping):
 
     def test_end(self):
         """A receiver that never answers holds up neither pages nor the end."""
-        receiver = self.receiver(otherwise=otlp.hold)
+        receiver = self.receiver(otherwise=servers.hold)
         metrics = self.start_pushing(receiver.url(), every="1h")
         wait_for(lambda: receiver.asked, "a push")
         self.run_programs()

@@ -53,8 +53,8 @@ class Scraping(harness.LiveTest):
 
     def start_serving(self, *arguments):
         metrics = self.start([CUDABPF, *arguments])
-        wait_for(lambda: "/metrics" in metrics.stderr() or metrics.process.poll() is not None, "its address")
-        found = re.search(r"http://127\.0\.0\.1:(\d+)/metrics", metrics.stderr())
+        wait_for(lambda: "metrics are at" in metrics.stderr() or metrics.process.poll() is not None, "its address")
+        found = re.search(r"metrics are at http://127\.0\.0\.1:(\d+)/metrics", metrics.stderr())
         self.assertTrue(found, metrics.stderr())
         self.port = int(found[1])
         return metrics

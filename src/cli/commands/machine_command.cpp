@@ -6,6 +6,7 @@
 
 #include "cli/captures.hpp"
 #include "cli/commands.hpp"
+#include "cli/flags/engine_flags.hpp"
 #include "cli/flags/push_flags.hpp"
 #include "cli/help.hpp"
 #include "cli/metrics_server.hpp"
@@ -30,6 +31,7 @@ struct MachineFlags {
   CaptureFlags capture;
   MetricsServer::Options metrics;
   PushFlags push;
+  EngineFlags engines;
   bool has_metrics = false;
 };
 
@@ -37,6 +39,7 @@ Result<int> trace_machine(MachineFlags flags) {
   std::unique_ptr<MetricsServer> server;
   if (flags.has_metrics) {
     flags.metrics.push = TRY(flags.push.options());
+    flags.metrics.engines = TRY(flags.engines.options());
     flags.metrics.instance = flags.push.instance;
     server = TRY(MetricsServer::open(flags.metrics));
     flags.capture.metrics = server.get();
@@ -71,6 +74,7 @@ void add_machine(CLI::App& app, Action& action) {
       ->type_name("ADDRESS")
       ->each([flags](const std::string&) { flags->has_metrics = true; });
   flags->push.add_to(app, "--metrics");
+  flags->engines.add_to(app, "--metrics");
   add_footer(app,
              {"sudo cudabpf run -- python3 inference.py   a command and its children",
               "sudo cudabpf attach --pid 4242   a process that is already running",

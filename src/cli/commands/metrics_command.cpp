@@ -9,6 +9,7 @@
 
 #include "cli/captures.hpp"
 #include "cli/commands.hpp"
+#include "cli/flags/engine_flags.hpp"
 #include "cli/flags/push_flags.hpp"
 #include "cli/flags/recorder_flags.hpp"
 #include "cli/help.hpp"
@@ -24,11 +25,13 @@ struct MetricsFlags {
   RecorderFlags recorder;
   MetricsServer::Options server;
   PushFlags push;
+  EngineFlags engines;
 };
 
 Result<int> serve_metrics(MetricsFlags flags) {
   flags.capture.recorder = TRY(flags.recorder.options());
   flags.server.push = TRY(flags.push.options());
+  flags.server.engines = TRY(flags.engines.options());
   flags.server.instance = flags.push.instance;
   auto server = TRY(MetricsServer::open(flags.server));
   flags.capture.metrics = server.get();
@@ -55,6 +58,7 @@ void add_metrics(CLI::App& app, Action& action) {
       ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000}).description(""))
       ->capture_default_str();
   flags->push.add_to(*sub, "");
+  flags->engines.add_to(*sub, "");
   sub->add_flag("--kernel", flags->capture.kernel, "Also count ioctls to the NVIDIA driver");
   flags->capture.add_profile_to(*sub);
   flags->capture.add_library_to(*sub);

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "cudabpf/abi.h"
+#include "util/text/label_value.hpp"
 
 namespace cudabpf {
 
@@ -221,6 +222,36 @@ void add_pushes(MetricsWriter& to, const push::Counts& counts) {
   to.sample({}, counts.rejected);
 }
 
+Labels labels_of(const engines::Sample& sample, const std::string& address) {
+  Labels labels{{"engine", std::string(sample.engine)}, {"address", address}};
+  for (std::size_t i = 0; i < engines::LABELS.size(); i++)
+    if (!sample.labels[i].empty()) labels.emplace_back(engines::LABELS[i], sample.labels[i]);
+  return labels;
+}
+
+void add_engine_family(MetricsWriter& to, engines::Family family,
+                       const std::vector<engines::Heard>& heard) {
+  const engines::FamilyInfo& info = engines::info(family);
+  to.family(fmt::format("cudabpf_engine_{}", info.name),
+            info.is_counter ? MetricType::others_counter : MetricType::gauge, info.help);
+  for (const engines::Heard& one : heard)
+    for (const engines::Sample& sample : one.figures.samples)
+      if (sample.family == family) to.sample(labels_of(sample, one.address), sample.value);
+}
+
+void add_engines(MetricsWriter& to, const std::vector<engines::Heard>& heard) {
+  to.family("cudabpf_engine_up", MetricType::gauge,
+            "Whether the engine has shown its metrics when it was asked last.");
+  for (const engines::Heard& one : heard)
+    to.sample({{"address", one.address}}, std::uint64_t{one.is_up});
+  to.family("cudabpf_engine_left_out_samples", MetricType::gauge,
+            "Samples that it showed then, and that could not be read or found no room.");
+  for (const engines::Heard& one : heard)
+    to.sample({{"address", one.address}}, std::uint64_t{one.figures.left_out});
+  for (std::size_t i = 0; i < engines::FAMILIES; i++)
+    add_engine_family(to, static_cast<engines::Family>(i), heard);
+}
+
 void add_own(MetricsWriter& to, const OwnFigures& own) {
   to.family("cudabpf_build_info", MetricType::gauge, "The version of cudabpf.");
   to.sample({{"version", own.version}}, std::uint64_t{1});
@@ -248,6 +279,7 @@ void print(const MetricsPage& page, MetricsWriter& to) {
   add_gpus(to, sums.gpus);
   add_losses(to, sums);
   add_libraries(to, sums);
+  if (!page.engines.empty()) add_engines(to, page.engines);
   if (page.pushes) add_pushes(to, *page.pushes);
   add_own(to, page.own);
 }

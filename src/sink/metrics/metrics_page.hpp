@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "engines/engine_reader.hpp"
 #include "push/pusher.hpp"
 #include "sink/metrics/ledger.hpp"
 #include "sink/metrics/metrics_writer.hpp"
@@ -23,6 +25,7 @@ struct MetricsPage {
   LedgerPage sums;
   OwnFigures own;
   std::optional<push::Counts> pushes = {};  // nothing: pages are only asked for
+  std::vector<engines::Heard> engines = {};
 };
 
 void print(const MetricsPage& page, MetricsWriter& to);

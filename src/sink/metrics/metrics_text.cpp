@@ -22,6 +22,7 @@ void add_escaped(std::string& to, std::string_view value) {
 std::string_view to_string(MetricType type) {
   switch (type) {
     case MetricType::counter:
+    case MetricType::others_counter:
       return "counter";
     case MetricType::gauge:
       return "gauge";

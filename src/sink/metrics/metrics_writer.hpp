@@ -12,7 +12,12 @@
 
 namespace cudabpf {
 
-enum class MetricType : std::uint8_t { counter, gauge, histogram };
+enum class MetricType : std::uint8_t {
+  counter,
+  others_counter,  // that began with another program, nobody knows when
+  gauge,
+  histogram
+};
 
 class MetricsWriter {
  public:
@@ -28,10 +33,5 @@ class MetricsWriter {
  protected:
   ~MetricsWriter() = default;
 };
-
-// As much of a foreign text as a label's value may have: valid UTF-8 of at most this many bytes.
-// What is not UTF-8 becomes U+FFFD.
-inline constexpr std::size_t MAX_LABEL_BYTES = 128;
-std::string label_value(std::string_view text);
 
 }  // namespace cudabpf

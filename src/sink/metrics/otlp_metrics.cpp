@@ -68,11 +68,12 @@ void OtlpMetrics::end_family() {
   ProtobufMessage one;
   one.text(otlp::METRIC_NAME, name_);
   one.text(otlp::METRIC_DESCRIPTION, help_);
-  if (type_ != MetricType::gauge) points_.number(otlp::DATA_TEMPORALITY, otlp::CUMULATIVE);
-  if (type_ == MetricType::counter) points_.number(otlp::SUM_IS_MONOTONIC, 1);
-  one.message(type_ == MetricType::gauge     ? otlp::METRIC_GAUGE
-              : type_ == MetricType::counter ? otlp::METRIC_SUM
-                                             : otlp::METRIC_HISTOGRAM,
+  bool is_gauge = type_ == MetricType::gauge, is_histogram = type_ == MetricType::histogram;
+  if (!is_gauge) points_.number(otlp::DATA_TEMPORALITY, otlp::CUMULATIVE);
+  if (!is_gauge && !is_histogram) points_.number(otlp::SUM_IS_MONOTONIC, 1);
+  one.message(is_gauge       ? otlp::METRIC_GAUGE
+              : is_histogram ? otlp::METRIC_HISTOGRAM
+                             : otlp::METRIC_SUM,
               points_);
   metrics_.message(otlp::SCOPE_METRICS_METRICS, one);
   points_.clear();
@@ -81,7 +82,8 @@ void OtlpMetrics::end_family() {
 // A label without a value is none.
 ProtobufMessage OtlpMetrics::point(std::uint32_t attributes, const Labels& labels) const {
   ProtobufMessage made;
-  if (type_ != MetricType::gauge) made.fixed64(otlp::POINT_START, source_.start_ns);
+  if (type_ == MetricType::counter || type_ == MetricType::histogram)
+    made.fixed64(otlp::POINT_START, source_.start_ns);
   made.fixed64(otlp::POINT_TIME, source_.now_ns);
   for (const auto& [name, value] : labels)
     if (!value.empty()) add_attribute(made, attributes, name, value);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "sink/metrics/metrics_writer.hpp"
 #include "util/system/container.hpp"
+#include "util/text/label_value.hpp"
 
 namespace cudabpf {
 

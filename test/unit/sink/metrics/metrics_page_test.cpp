@@ -52,18 +52,6 @@ TEST_CASE("Metrics are text that no name can break") {
         "m_total 0.5\n");
 }
 
-TEST_CASE("A label's value is UTF-8 and short") {
-  CHECK(label_value("gr\xc3\xbc\xc3\x9f") == "gr\xc3\xbc\xc3\x9f");
-  CHECK(label_value("a\xff"
-                    "b") ==
-        "a\xef\xbf\xbd"
-        "b");
-  CHECK(label_value(std::string(4096, 'x')).size() == MAX_LABEL_BYTES);
-  // No character is cut in two.
-  CHECK(label_value(std::string(MAX_LABEL_BYTES - 1, 'x') + "\xc3\xbc") ==
-        std::string(MAX_LABEL_BYTES - 1, 'x'));
-}
-
 TEST_CASE("A page has each series once") {
   LedgerPage page;
   page.workloads = {workload("a"),

@@ -1,4 +1,4 @@
-#include "sink/metrics/metrics_writer.hpp"
+#include "util/text/label_value.hpp"
 
 #include "util/text/printable.hpp"
 

@@ -1,0 +1,56 @@
+// Asks an inference engine for its metrics every few seconds.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "engines/engine_figures.hpp"
+#include "util/http/client.hpp"
+#include "util/result.hpp"
+#include "util/system/fd.hpp"
+
+namespace cudabpf::engines {
+
+// What an engine has said, as of the last time that it was asked.
+struct Heard {
+  std::string address;  // HOST:PORT
+  bool is_up = false;   // it has answered, with figures that are known here
+  Figures figures = {};
+};
+
+class EngineReader {
+ public:
+  explicit EngineReader(http::Url url) : client_(std::move(url), MOST_PAGE) {
+    heard_.address = client_.url().authority();
+  }
+  ~EngineReader() { stop(); }
+  EngineReader(const EngineReader&) = delete;
+  EngineReader& operator=(const EngineReader&) = delete;
+
+  // Asks from now on, on a thread without rights.
+  Result<> start();
+  void stop();
+  // Does not wait.
+  Heard heard() const;
+
+ private:
+  static constexpr std::size_t MOST_PAGE = std::size_t{4} << 20;
+  static constexpr std::chrono::seconds BETWEEN{5}, PATIENCE{1};
+
+  void run();
+  Result<Figures> ask();
+  void report(const Result<Figures>& figures);
+
+  http::Client client_;
+  Fd end_;  // can be read from when it is time to end
+  std::thread thread_;
+  bool is_missed_ = false;  // and that was reported
+  mutable std::mutex mutex_;
+  Heard heard_;
+};
+
+}  // namespace cudabpf::engines
