@@ -91,6 +91,7 @@ Result<> MetricsServer::start_server() {
 
 void MetricsServer::stop() {
   if (pusher_) pusher_->stop();
+  for (const auto& engine : engines_) engine->stop();
   if (!thread_.joinable()) return;
   std::uint64_t one = 1;
   [[maybe_unused]] auto written = ::write(end_.get(), &one, sizeof(one));

@@ -114,6 +114,14 @@ class Live(scraping.Scraping):
         self.pushed(receiver, self.whole, "all that was called")
         self.ended(metrics)
 
+    def test_pause(self):
+        """A receiver is left alone for as long as it asks for."""
+        receiver = self.receiver(servers.status(503, ("Retry-After", "3")))
+        metrics = self.start_pushing(receiver.url())
+        wait_for(lambda: receiver.pushes, "a push that is taken")
+        self.assertGreaterEqual(receiver.asked[1] - receiver.asked[0], 3)
+        self.ended(metrics)
+
     def test_rejected(self):
         """Samples that are rejected are counted; the first ones also reported."""
         receiver = self.receiver(otherwise=otlp.rejecting(3, b"too old"))

@@ -4,6 +4,7 @@ import http.server
 import signal
 import socket
 import threading
+import time
 
 
 class Server:
@@ -11,12 +12,12 @@ class Server:
 
     def __init__(self, answer, port=0):
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # what closes connections is what is tested
-        self.asked = 0
+        self.asked = []  # when
         server = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
-                server.asked += 1
+                server.asked.append(time.monotonic())
                 self.close_connection = True
                 with contextlib.suppress(OSError):
                     answer(self)
