@@ -139,10 +139,11 @@ void ThreadsAtWork::counted(const Line& line, Open& open) {
   if (waits(kind, line)) close_segment(open);
 }
 
-// A thread's last call may not have returned: the thread was in it until the end.
+// A thread's last call may not have returned: the thread was in it until the end. It may have begun
+// before the files did.
 void ThreadsAtWork::settle(Open& open, std::uint64_t end) const {
-  std::uint64_t since = open.unfinished.ts;
-  if (since && end > since) {
+  std::uint64_t since = std::max(open.unfinished.ts, part_.recorded_from);
+  if (open.unfinished.ts && end > since) {
     open.work.all.add(open.unfinished.kind, end - since);
     if (part_.has(since)) open.work.at_to.add(open.unfinished.kind, part_.clipped(end) - since);
     open.work.last_end = std::max(open.work.last_end, end);

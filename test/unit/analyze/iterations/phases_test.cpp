@@ -159,6 +159,22 @@ TEST_CASE("A call that does not return is what it was, to the end of its process
     CHECK(phase(phases, "synchronisation").time == 5 * 30 + program.now - since);
     CHECK(phase(phases, "clean-up").time == 0);
   }
+  SECTION("the trace begins and ends during the call") {
+    SampleProgram kept;
+    kept.line(hangs);
+    LineParser parser;
+    Idle idle(parser.names(), 0);
+    const Part part{.recorded_from = since + 1000};
+    ThreadsAtWork threads({}, idle, part);
+    each_line(parser, kept.text(), [&](const Line& line) { threads.line(line); });
+    TraceFacts facts;
+    facts.last_ts = since + 6000;
+    threads.finish(facts);
+    const ThreadWork& work = threads.threads().front();
+    Phases phases = find_phases(work, find_iterations(work), since + 6000, part);
+    CHECK(phase(phases, "synchronisation").time == 5000);
+    CHECK(phases.end - phases.begin == 5000);
+  }
   SECTION("it was left in another way, and the thread goes on") {
     program.line(hangs);
     program.pause(10'000);
