@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -156,6 +157,16 @@ struct Totals {
   std::string reason;  // why it ended: command exited, interrupted, duration, targets gone
 };
 
+// The calls that are open at a moment before which every record has been read.
+class OpenCallsNow {
+ public:
+  virtual ~OpenCallsNow() = default;
+  // Each as it is in a trace that ends now, unfinished, and for how long it has been open. Calls of
+  // which it is not certain that they are open are left out.
+  using Visit = std::function<void(const Call& call, std::uint64_t open_ns)>;
+  virtual void each(const Visit& visit) const = 0;
+};
+
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -175,6 +186,9 @@ class Sink {
   virtual void process(const Process& process) = 0;
   virtual void library(const Library& library) = 0;  // one that appeared after begin()
   virtual void lost(const LossEvent& loss) = 0;
+  // Before each flush(). Each of these calls is passed to call() when it ends: nothing is lost for
+  // whoever does not want to know of it before.
+  virtual void open_calls(const OpenCallsNow&) {}
   // Called every 0.1 s, so that buffered lines reach the file even while nothing happens.
   virtual void flush() = 0;
   virtual void end(const Totals& totals) = 0;

@@ -243,13 +243,28 @@ void Capture::read_loop() {
       correlator_->settle_gpu_errors(now());
       correlator_->settle_gpu_operations(read_until_);
       // A trace that is ending may not begin another file, though its last records still come.
-      if (!ending_) sink_->flush();
+      if (!ending_) let_sinks_write();
     }
     // While processes come and go, poll often: /proc knows the next one only while it lives.
     if (std::exchange(processes_came_, false)) watchful_until = now() + WATCHFUL_NS;
     if (polled.unfinished) continue;
     pause(polled.much || now() < watchful_until ? SHORT_PAUSE : LONG_PAUSE);
   }
+}
+
+void Capture::let_sinks_write() {
+  class Open : public OpenCallsNow {
+   public:
+    Open(const Correlator& correlator, std::uint64_t until)
+        : correlator_(correlator), until_(until) {}
+    void each(const Visit& visit) const override { correlator_.each_open(until_, visit); }
+
+   private:
+    const Correlator& correlator_;
+    std::uint64_t until_;
+  };
+  sink_->open_calls(Open(*correlator_, read_until_));
+  sink_->flush();
 }
 
 void Capture::pause(std::chrono::milliseconds time) {

@@ -66,6 +66,7 @@ class Capture {
   void take(std::span<const std::byte> record);
   Source::Polled drain();
   void drain_to_the_end();
+  void let_sinks_write();
   void pause(std::chrono::milliseconds time);
   void wake_reader() const;
   void lose(const LossEvent& loss);

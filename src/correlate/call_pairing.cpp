@@ -86,8 +86,8 @@ void CallPairing::returned(const Record& record, const Function& function) {
   }
 }
 
-void CallPairing::end_top(CallStack& stack, ThreadId of, Ending ending, const Record* ret) {
-  const Frame& frame = stack.top();
+// The call as far as it is known while it is open.
+Call CallPairing::call_of(const Frame& frame, ThreadId of) const {
   Call call;
   call.id = frame.id;
   call.parent = frame.parent;
@@ -106,6 +106,12 @@ void CallPairing::end_top(CallStack& stack, ThreadId of, Ending ending, const Re
   call.kernel = frame.kernel;
   call.ioctls = frame.ioctls;
   call.ioctl_time = frame.ioctl_time;
+  return call;
+}
+
+void CallPairing::end_top(CallStack& stack, ThreadId of, Ending ending, const Record* ret) {
+  const Frame& frame = stack.top();
+  Call call = call_of(frame, of);
   call.unfinished = ending == Ending::unfinished;
   call.return_lost = ending == Ending::return_lost;
   if (ret) {
@@ -189,6 +195,21 @@ void CallPairing::end_process(std::uint32_t pid, LastThread last) {
 void CallPairing::finish() {
   while (auto thread = open_.first()) end_thread(*thread);
   learners_.finished();
+}
+
+// One whose return may have been lost, or that longjmp may have left, may have ended.
+void CallPairing::each_open(std::uint64_t until, const OpenCallsNow::Visit& visit) const {
+  open_.each_thread([&](ThreadId thread, const CallStack& stack) {
+    if (!stack.depth()) return;
+    std::optional<std::uint32_t> drops;
+    if (options_.drops_of) drops = options_.drops_of(thread);
+    stack.each([&](const Frame& frame) {
+      if (frame.passed || !nothing_lost_between(frame.drops, drops.value_or(frame.drops))) return;
+      Call call = call_of(frame, thread);
+      call.unfinished = true;
+      visit(call, until > frame.ts ? until - frame.ts : 0);
+    });
+  });
 }
 
 // If too many threads are inside a call, their stacks go, too.

@@ -49,6 +49,9 @@ class CallPairing {
   void end_process(std::uint32_t pid, LastThread last);
   void finish();
 
+  // The calls that are open, if all records made before `until` (CLOCK_MONOTONIC) have been read.
+  void each_open(std::uint64_t until, const OpenCallsNow::Visit& visit) const;
+
   // Calls whose entry was seen, but not what they returned through pointers.
   std::uint64_t outs_missed() const { return outs_missed_; }
 
@@ -57,6 +60,7 @@ class CallPairing {
 
   CallStack& stack_for(const abi::cb_head& head);
   void fill_frame(Frame& frame, const Record& record, const Function& function);
+  Call call_of(const Frame& frame, ThreadId of) const;
   void end_top(CallStack& stack, ThreadId of, Ending ending, const Record* ret = nullptr);
   void add_orphan(const Record& record, const Function& function);
   void end_thread(ThreadId thread, std::optional<std::uint32_t> drops = {});

@@ -53,6 +53,10 @@ class Correlator {
   void settle_gpu_operations(std::uint64_t read_until) {
     learners_.gpu_operations.settle(read_until);
   }
+  // The calls that are open, if all records made before `until` (CLOCK_MONOTONIC) have been read.
+  void each_open(std::uint64_t until, const OpenCallsNow::Visit& visit) const {
+    pairing_.each_open(until, visit);
+  }
   // Ends every call that is still open, as unfinished.
   void finish();
   // The kernel's log has reported a GPU error.

@@ -52,6 +52,9 @@ class TeeSink : public Sink {
   void lost(const LossEvent& loss) override {
     for (Sink* sink : sinks_) sink->lost(loss);
   }
+  void open_calls(const OpenCallsNow& calls) override {
+    for (Sink* sink : sinks_) sink->open_calls(calls);
+  }
   void flush() override {
     for (Sink* sink : sinks_) sink->flush();
   }

@@ -47,7 +47,7 @@ class Live(scraping.Scraping):
         page = self.page_with(lambda page: page.of("cudabpf_call_seconds_count") == self.total(), "all that was called")
         self.check_all_counted(page)
         self.assertEqual(page.of("cudabpf_calls_total", program="plain", function_class="launch"), 50)
-        self.assertNotIn("cudabpf_open_call_seconds", page.samples, "nobody knows of calls that are open")
+        self.page_with(lambda page: page.types["cudabpf_open_call_seconds"] == "gauge" and not page.of("cudabpf_open_call_seconds"), "no open call")
         self.ended(metrics)
         with open(path, encoding="utf-8") as file:
             self.assertEqual(sum('"id":' in line for line in file), self.total())

@@ -34,6 +34,10 @@ class OpenCalls {
   void each_thread(Visit&& visit) {
     for (auto& [thread, stack] : threads_) visit(thread, stack);
   }
+  template <typename Visit>
+  void each_thread(Visit&& visit) const {
+    for (const auto& [thread, stack] : threads_) visit(thread, stack);
+  }
   // The names of kernels that are being launched.
   void add_names(std::unordered_set<const KernelName*>& to) const;
 

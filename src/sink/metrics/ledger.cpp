@@ -43,6 +43,7 @@ void take_figures(GpuSample& latest, const GpuSample& sample) {
 void Ledger::begin(const Session& session) {
   others_->sums.workload.program = OTHER_WORKLOADS;
   kept_.driver_traced = session.driver_traced;
+  kept_.open_calls_known = session.returns;
   begin_ns_ = session.monotonic_ns;
   for (const Library& one : session.libraries) library(one);
   for (const SampledGpu& gpu : session.sampling.gpus) {
@@ -170,7 +171,6 @@ void Ledger::call(const Call& call) {
 }
 
 void Ledger::tallied(const Tallies& tallies) {
-  kept_.counted_in_kernel |= !tallies.empty();
   for (const Tally& tally : tallies.functions) tallied(tally);
   for (const ClassTally& tally : tallies.classes) tallied(tally);
   for (const FailureTally& tally : tallies.failures) tallied(tally);
@@ -220,6 +220,16 @@ void Ledger::tallied(const FailureTally& now) {
   });
   at->second = now.calls;
   if (now.last) failures_.erase(at);
+}
+
+// Of those that are recorded.
+void Ledger::open_calls(const OpenCallsNow& calls) {
+  for (auto& [pid, of] : processes_) of->oldest_open_ns = 0;
+  calls.each([this](const Call& call, std::uint64_t open_ns) {
+    Of& of = this->of(call.pid);
+    series_of(of);
+    of.oldest_open_ns = std::max(of.oldest_open_ns, open_ns);
+  });
 }
 
 void Ledger::driver_call(const DriverCall& call) {
@@ -306,6 +316,8 @@ LedgerPage Ledger::page() {
     std::uint64_t& oldest = open[process->second->series];
     oldest = std::max(oldest, now_ns_ - before.open_since_ns);
   }
+  for (const auto& [pid, of] : processes_)
+    if (of->oldest_open_ns) open[of->series] = std::max(open[of->series], of->oldest_open_ns);
   auto print = [&](const Series& series) {
     WorkloadSums& sums = page.workloads.emplace_back(series.sums);
     if (auto at = open.find(&series); at != open.end()) sums.oldest_open_ns = at->second;

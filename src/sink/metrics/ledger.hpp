@@ -58,7 +58,7 @@ struct LedgerPage {
   std::array<std::uint64_t, LOSS_COUNT> uncounted{};  // how often it is not known how many
   std::map<ApiId, std::pair<std::uint64_t, std::uint64_t>> libraries;  // probed, and failed to
   bool driver_traced = false;
-  bool counted_in_kernel = false;  // some calls, and so also those that are open
+  bool open_calls_known = false;
 };
 
 class Ledger {
@@ -83,6 +83,7 @@ class Ledger {
   void begin(const Session& session);
   void call(const Call& call);
   void tallied(const Tallies& tallies);
+  void open_calls(const OpenCallsNow& calls);
   void driver_call(const DriverCall& call);
   void gpu_error(const GpuError& error);
   void gpu_sample(const GpuSample& sample);
@@ -114,7 +115,8 @@ class Ledger {
     Series* series = nullptr;  // null: it has added nothing yet
     std::uint64_t held = 0;
     bool alive = false;
-    std::uint64_t ended_ns = 0;  // unless it is alive
+    std::uint64_t ended_ns = 0;        // unless it is alive
+    std::uint64_t oldest_open_ns = 0;  // how long its oldest recorded call has been open
   };
   // Sums of a living process, as they came last.
   struct Before {

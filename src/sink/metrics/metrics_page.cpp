@@ -99,10 +99,9 @@ void add_workloads(MetricsWriter& to, const std::vector<Printed>& workloads,
   auto each = [&](std::uint64_t WorkloadSums::*member) {
     for (const Printed& one : workloads) to.sample(one.labels, one.sums.*member);
   };
-  if (page.counted_in_kernel) {
+  if (page.open_calls_known) {
     to.family("cudabpf_open_call_seconds", MetricType::gauge,
-              "For how long the oldest launch, copy, wait or query that has not returned has "
-              "been open, at least.");
+              "For how long the oldest call that has not returned has been open, at least.");
     for (const Printed& one : workloads)
       to.sample(one.labels, static_cast<double>(one.sums.oldest_open_ns) / SECOND_IN_NS);
   }

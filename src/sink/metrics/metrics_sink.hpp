@@ -33,6 +33,7 @@ class MetricsSink : public Sink {
   void gpu_times(const GpuTimes&) override {}
   void tallied(const Tallies& tallies) override;
   std::uint64_t oldest_tallies_ns() const override;
+  void open_calls(const OpenCallsNow& calls) override { locked(&Ledger::open_calls, calls); }
   void process(const Process& process) override { locked(&Ledger::process, process); }
   void library(const Library& library) override { locked(&Ledger::library, library); }
   void lost(const LossEvent& loss) override { locked(&Ledger::lost, loss); }

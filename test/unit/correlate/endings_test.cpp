@@ -45,6 +45,40 @@ TEST_CASE("What is open when a thread, a process or the trace ends is unfinished
     if (call.unfinished) CHECK_FALSE(call.has_return);
 }
 
+TEST_CASE("Calls that are open are known, those that may have ended are not among them") {
+  std::uint32_t drops = 0;
+  Correlator::Options options;
+  options.drops_of = [&drops](ThreadId thread) { return thread.tid == 101 ? drops : 0; };
+  Correlating c(std::move(options));
+  auto open = [&c](std::uint64_t until) {
+    std::string text;
+    c.correlator.each_open(until, [&text](const Call& call, std::uint64_t open_ns) {
+      CHECK(call.unfinished);
+      CHECK_FALSE(call.has_return);
+      text += std::to_string(call.id) + " " + std::string(call.function->symbol) + " of " +
+              std::to_string(call.tid) + " for " + std::to_string(open_ns) + "\n";
+    });
+    return text;
+  };
+  CHECK(open(99).empty());
+  c.feed(entry({.ts = 10, .sp = 0x1000}, "cuInit", {0}));
+  c.feed(entry({.ts = 20, .sp = 0xf00}, "cuCtxSynchronize"));
+  c.feed(entry({.ts = 30, .tid = 101, .sp = 0x1000}, "cuInit", {0}));
+  CHECK(open(50) ==
+        "1 cuInit of 100 for 40\n2 cuCtxSynchronize of 100 for 30\n"
+        "3 cuInit of 101 for 20\n");
+  CHECK(open(15) ==
+        "1 cuInit of 100 for 5\n2 cuCtxSynchronize of 100 for 0\n"
+        "3 cuInit of 101 for 0\n");
+  drops = 1;  // its return may be among what was lost
+  CHECK(open(50) == "1 cuInit of 100 for 40\n2 cuCtxSynchronize of 100 for 30\n");
+  c.feed(returned({.ts = 60, .sp = 0xf00}, "cuCtxSynchronize"));
+  CHECK(open(70) == "1 cuInit of 100 for 60\n");
+  c.feed(entry({.ts = 80, .sp = 0x1100}, "cuCtxSynchronize"));  // longjmp may have left the first
+  CHECK(open(90) == "4 cuCtxSynchronize of 100 for 10\n");
+  CHECK(c.calls() == "2 cuCtxSynchronize in 1 took 40\n");
+}
+
 TEST_CASE("What begins after the trace was stopped is not in it") {
   Correlating c;
   c.feed(entry({.ts = 10, .sp = 0x1000}, "cuInit", {0}));

@@ -4,6 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <string>
 
+#include "support/open_calls.hpp"
 #include "support/sample_calls.hpp"
 
 using namespace cudabpf;
@@ -319,6 +320,23 @@ TEST_CASE("The age of an open call is known as far as it is certain") {
   CHECK(open(8, 4, 3) == 5 * A_SECOND);
   CHECK(open(9, 5, 4) == 0);  // perhaps another one
   CHECK(open(10, 5, 5) == 0);
+}
+
+TEST_CASE("Calls that are recorded are known while they are open") {
+  Kept kept;
+  kept.begins(7, "app");
+  kept.begins(8, "app");
+  SampleCall wait("cuCtxSynchronize"), other("cuMemAlloc_v2");
+  wait.pid = 7;
+  other.pid = 8;
+  auto oldest = [&] { return find(kept.ledger.page(), "app")->oldest_open_ns; };
+  kept.ledger.open_calls(OpenNow({{&other, A_SECOND}, {&wait, 3 * A_SECOND}}));
+  CHECK(oldest() == 3 * A_SECOND);
+  CHECK(calls_in(*find(kept.ledger.page(), "app")) == 0);  // they count when they end
+  kept.ledger.open_calls(OpenNow({{&other, 2 * A_SECOND}}));
+  CHECK(oldest() == 2 * A_SECOND);
+  kept.ledger.open_calls(OpenNow());
+  CHECK(oldest() == 0);
 }
 
 TEST_CASE("Results, Xids and losses have an end") {

@@ -65,7 +65,7 @@ TEST_CASE("A page has each series once") {
   page.workloads[0].errors[{ApiId::cuda, 12345}] = 1;
   page.workloads[0].oldest_open_ns = 1'500'000'000;
   page.xids[{79, "0000:1a:00"}] = 1;
-  page.driver_traced = page.counted_in_kernel = true;
+  page.driver_traced = page.open_calls_known = true;
   page.workloads[0].errors[{ApiId::nccl, 12345}] = 1;  // of another library, and as nameless
   page.workloads[0].errors[{ApiId::cuda, -1}] = 4;
   LedgerGpu gpu;
