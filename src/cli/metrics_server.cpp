@@ -17,8 +17,39 @@
 
 namespace cudabpf::cli {
 
+namespace {
+
+serve::Answer refused_until(unsigned status, std::string_view why, std::uint64_t wait_ns) {
+  constexpr std::uint64_t SECOND_NS = 1'000'000'000;
+  serve::Answer answer = serve::refused(status, why);
+  answer.headers.emplace_back("Retry-After", std::to_string(wait_ns / SECOND_NS + 1));
+  return answer;
+}
+
+serve::Answer ask_for_dump(FlightRecorder& recorder) {
+  using Outcome = FlightRecorder::Asked::Outcome;
+  constexpr std::uint64_t ROOM_COMES_NS = 59'000'000'000;
+  auto [outcome, wait_ns] = recorder.ask(TriggerRules::POST);
+  switch (outcome) {
+    case Outcome::too_soon:
+      return refused_until(429, "The last dump was written less than --dump-every ago.", wait_ns);
+    case Outcome::too_many:
+      return serve::refused(429, "As many dumps as --max-dumps allows have been written.");
+    case Outcome::disk_low:
+      return refused_until(503, "No dump is written: the disk is nearly full.", ROOM_COMES_NS);
+    case Outcome::ended:
+      return serve::refused(503, "No dump is written: cudabpf is ending.");
+    case Outcome::on_its_way:
+      break;
+  }
+  return serve::refused(202, "A dump will be written in a moment.");
+}
+
+}  // namespace
+
 MetricsServer::MetricsServer(const Options& options, serve::Address address)
-    : address_(std::move(address)),
+    : dump_token_(options.dump_token),
+      address_(std::move(address)),
       instance_(label_value(options.instance)),
       sink_({.most_series = options.most_series, .has_receiver = options.push.has_value()}),
       site_(address_, MetricsText::CONTENT_TYPE, [this] { return text(); }) {
@@ -66,6 +97,11 @@ push::Pusher::Message MetricsServer::message() {
   print(page, otlp);
   return {otlp.take(),
           [this, number = page.sums.number] { sink_.reached(MetricsReader::receiver, number); }};
+}
+
+void MetricsServer::take_dumps(FlightRecorder& recorder) {
+  if (!dump_token_.empty())
+    site_.take_dumps(dump_token_, [&recorder] { return ask_for_dump(recorder); });
 }
 
 Result<> MetricsServer::start() {

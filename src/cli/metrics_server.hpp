@@ -11,6 +11,7 @@
 #include "push/pusher.hpp"
 #include "serve/metrics_site.hpp"
 #include "serve/server.hpp"
+#include "sink/flight_recorder.hpp"
 #include "sink/metrics/metrics_sink.hpp"
 #include "util/result.hpp"
 #include "util/system/fd.hpp"
@@ -26,6 +27,7 @@ class MetricsServer {
     std::optional<push::Options> push;  // nothing: they are not pushed
     std::string instance;               // that pushes; empty: HOST:PORT
     std::vector<http::Url> engines;     // whose figures are shown, too
+    std::string dump_token;  // of those who may ask for dumps; empty: nobody may
   };
   // Takes the address, so that what is wrong with it shows up early.
   static Result<std::unique_ptr<MetricsServer>> open(const Options& options);
@@ -35,6 +37,8 @@ class MetricsServer {
 
   Sink& sink() { return sink_; }
   std::string url() const { return address_.url() + "metrics"; }
+  // Before start(): where those who may ask for a dump get it.
+  void take_dumps(FlightRecorder& recorder);
   // Answers and pushes from now on, on threads of its own.
   Result<> start();
   // After the capture's end, so that the last push has all.
@@ -47,6 +51,7 @@ class MetricsServer {
   push::Pusher::Message message();
   Result<> start_server();
 
+  const std::string dump_token_;
   serve::Address address_;
   std::string instance_;
   MetricsSink sink_;

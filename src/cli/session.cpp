@@ -139,6 +139,7 @@ Result<std::vector<Sink*>> CaptureSession::open_sinks(const CaptureFlags& flags)
   if (flags.sums_alone) {
     sinks.push_back(&warnings_);
     if (flags.recorder) TRY(open_recorder(*flags.recorder, sinks));
+    if (flags.recorder) metrics_->take_dumps(*recorder_);
     return sinks;
   }
   TRY(open_trace(TRY(flags.output_options()), flags.redact, sinks));

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "serve/route.hpp"
+#include "serve/token.hpp"
 
 namespace cudabpf::serve {
 
@@ -26,8 +27,9 @@ Answer MetricsSite::answer(const Request& request) {
   bool is_meant = request.hosts.size() == 1 && address_.is_meant_by(request.hosts.front());
   if (address_.is_loopback() && !is_meant)
     return refused(403, "This server goes by another name: see --host-name.");
-  if (!only_reads(request)) return refused_method("Metrics are only read here: GET and HEAD.");
   std::string_view path = path_in(request.target);
+  if (dump_ && path == "/dump") return answer_dump(request);
+  if (!only_reads(request)) return refused_method("Metrics are only read here: GET and HEAD.");
   if (path == "/") return refused(200, "cudabpf's metrics are at /metrics.");
   if (path != "/metrics") return refused(404, "Metrics are at /metrics.");
   auto page = newest();
@@ -39,6 +41,14 @@ Answer MetricsSite::answer(const Request& request) {
   Answer answer = answer_with(200, content_type_, std::move(page), "no-store");
   add_policy(answer);
   return answer;
+}
+
+Answer MetricsSite::answer_dump(const Request& request) {
+  if (request.method != "POST") return refused_method("A dump is asked for by POST.", "POST");
+  if (is_bearer_of(token_, request.authorizations)) return dump_();
+  Answer unknown = refused(401, "A dump takes the token: Authorization: Bearer TOKEN.");
+  unknown.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return unknown;
 }
 
 }  // namespace cudabpf::serve

@@ -1,4 +1,5 @@
-// Metrics, for whoever collects them: /metrics.
+// Metrics, for whoever collects them: /metrics. And dumps of what is kept in memory, for whoever
+// has a token: POST /dump.
 #pragma once
 
 #include <chrono>
@@ -21,12 +22,23 @@ class MetricsSite : public Site {
   MetricsSite(const Address& address, const char* content_type, Page page)
       : address_(address), content_type_(content_type), page_(std::move(page)) {}
 
+  // Before the first request. `dump` asks for one, and says what is answered.
+  using Dump = std::function<Answer()>;
+  void take_dumps(std::string token, Dump dump) {
+    token_ = std::move(token);
+    dump_ = std::move(dump);
+  }
+
   Answer answer(const Request& request) override;
 
  private:
+  Answer answer_dump(const Request& request);
+
   const Address& address_;
   const char* content_type_;
   Page page_;
+  std::string token_;
+  Dump dump_;  // null: nobody may ask for dumps
 
   // One page is made at a time, and given to all who ask while it is new. Who reads slowly keeps
   // one alive, so there is a limit.

@@ -11,9 +11,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -26,7 +28,16 @@ using Clock = Connections::Clock;
 
 constexpr std::size_t REQUEST_MEMORY = std::size_t{32} << 10, PIECE = std::size_t{32} << 10;
 constexpr std::size_t STACK = std::size_t{1} << 20;
+// No site reads what comes with a request: it is only taken, as long as it is small.
+constexpr std::uint64_t MOST_WITH_REQUEST = std::uint64_t{64} << 10;
 constexpr int TICK_MS = 500;
+
+// A request whose end has not come yet.
+struct Incoming {
+  std::string target;
+  bool has_begun = false;
+  std::uint64_t body = 0;  // bytes that came with it
+};
 
 // What is being sent, as long as that takes.
 struct Body {
@@ -49,9 +60,20 @@ MHD_Result add_header(void* to, MHD_ValueKind, const char* name, const char* val
   auto& request = *static_cast<Request*>(to);
   if (!value) value = "";
   if (::strcasecmp(name, "Host") == 0) request.hosts.emplace_back(value);
+  if (::strcasecmp(name, "Authorization") == 0) request.authorizations.emplace_back(value);
   if (::strcasecmp(name, "Cookie") == 0) request.cookies += std::string(value) + ";";
   if (::strcasecmp(name, "If-None-Match") == 0) request.if_none_match += std::string(value) + ",";
   return MHD_YES;
+}
+
+// What the client says before it sends it; what it does not say is counted as it comes.
+bool says_too_much(MHD_Connection* client) {
+  const char* length = MHD_lookup_connection_value(client, MHD_HEADER_KIND, "Content-Length");
+  std::uint64_t bytes = 0;
+  if (!length) return false;
+  const char* end = length + std::strlen(length);
+  auto [parsed, error] = std::from_chars(length, end, bytes);
+  return error != std::errc() || parsed != end || bytes > MOST_WITH_REQUEST;
 }
 
 bool is_there(int fd) {
@@ -80,9 +102,7 @@ MHD_Response* response_of(const Answer& answer, Connection& connection) {
 // What libmicrohttpd calls, on its threads.
 struct Server::Callbacks {
   // The target as it was sent; libmicrohttpd itself would cut it at an encoded zero byte.
-  static void* target(void*, const char* target, MHD_Connection*) {
-    return new std::string(target);
-  }
+  static void* target(void*, const char* target, MHD_Connection*) { return new Incoming{target}; }
   static std::size_t stay_encoded(void*, MHD_Connection*, char* text) { return std::strlen(text); }
 
   static void connection(void* of, MHD_Connection* client, void** ours,
@@ -98,35 +118,51 @@ struct Server::Callbacks {
     }
   }
 
+  // Is called when the headers are there, then with each piece of what follows, and at the end.
   static MHD_Result request(void* of, MHD_Connection* client, const char*, const char* method,
-                            const char*, const char*, std::size_t*, void** target) {
+                            const char*, const char*, std::size_t* piece, void** incoming) {
     auto& server = *static_cast<Server*>(of);
     const auto* info = MHD_get_connection_info(client, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     auto* connection = info ? static_cast<Connection*>(info->socket_context) : nullptr;
-    if (!connection || !*target) return MHD_NO;
-    Request request{method, *static_cast<const std::string*>(*target), {}, {}, {}, {}};
-    MHD_get_connection_values(client, MHD_HEADER_KIND, add_header, &request);
-    request.is_wanted = [fd = connection->fd] { return is_there(fd); };
+    auto* request = static_cast<Incoming*>(*incoming);
+    if (!connection || !request) return MHD_NO;
+    if (!std::exchange(request->has_begun, true)) {
+      if (!says_too_much(client)) return MHD_YES;
+      return respond(client, *connection, [] { return refused(413, "That is too much."); });
+    }
+    if (*piece) {
+      request->body += std::exchange(*piece, 0);
+      return request->body > MOST_WITH_REQUEST ? MHD_NO : MHD_YES;
+    }
+    Request whole{method, request->target, {}, {}, {}, {}};
+    MHD_get_connection_values(client, MHD_HEADER_KIND, add_header, &whole);
+    whole.is_wanted = [fd = connection->fd] { return is_there(fd); };
     server.connections_.enter(*connection, Connection::Phase::waiting, Clock::now());
+    MHD_Result queued = respond(client, *connection, [&] { return server.site_.answer(whole); });
+    server.connections_.enter(*connection, Connection::Phase::response, Clock::now());
+    return queued;
+  }
+
+  static MHD_Result respond(MHD_Connection* client, Connection& connection,
+                            const std::function<Answer()>& answers) {
     MHD_Response* response = nullptr;
     unsigned status = 0;
     try {
-      Answer answer = server.site_.answer(request);
+      Answer answer = answers();
       status = answer.status;
-      response = response_of(answer, *connection);
+      response = response_of(answer, connection);
     } catch (const std::exception&) {
       return MHD_NO;  // this client gets nothing, and others may
     }
-    server.connections_.enter(*connection, Connection::Phase::response, Clock::now());
     if (!response) return MHD_NO;
     MHD_Result queued = MHD_queue_response(client, status, response);
     MHD_destroy_response(response);
     return queued;
   }
 
-  static void completed(void*, MHD_Connection*, void** target, MHD_RequestTerminationCode) {
-    delete static_cast<std::string*>(*target);
-    *target = nullptr;
+  static void completed(void*, MHD_Connection*, void** incoming, MHD_RequestTerminationCode) {
+    delete static_cast<Incoming*>(*incoming);
+    *incoming = nullptr;
   }
 };
 

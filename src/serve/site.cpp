@@ -29,9 +29,9 @@ Answer refused(unsigned status, std::string_view why) {
   return answer;
 }
 
-Answer refused_method(std::string_view why) {
+Answer refused_method(std::string_view why, const char* allowed) {
   Answer answer = refused(405, why);
-  answer.headers.emplace_back("Allow", "GET, HEAD");
+  answer.headers.emplace_back("Allow", allowed);
   return answer;
 }
 

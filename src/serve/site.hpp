@@ -15,6 +15,7 @@ struct Request {
   std::vector<std::string> hosts;  // every Host header that it has: one is right
   std::string cookies, if_none_match;
   std::function<bool()> is_wanted;  // whether the client is still there
+  std::vector<std::string> authorizations = {};
 };
 
 struct Answer {
@@ -39,7 +40,7 @@ Answer answer_with(unsigned status, const char* type, std::shared_ptr<const std:
 void add_policy(Answer& answer, std::string_view policy = "default-src 'none'");
 // With a line that says why.
 Answer refused(unsigned status, std::string_view why);
-Answer refused_method(std::string_view why);
+Answer refused_method(std::string_view why, const char* allowed = "GET, HEAD");
 inline bool only_reads(const Request& request) {
   return request.method == "GET" || request.method == "HEAD";
 }

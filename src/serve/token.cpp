@@ -1,12 +1,19 @@
 #include "serve/token.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <strings.h>
 #include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
+
+#include "util/sha256.hpp"
+#include "util/system/fd.hpp"
 
 namespace cudabpf::serve {
 
@@ -28,6 +35,42 @@ bool is_token(std::string_view token, std::string_view given) {
   for (std::size_t i = 0; i < token.size(); i++)
     differs = differs | static_cast<unsigned char>(token[i] ^ given[i]);
   return differs == 0;
+}
+
+Result<std::string> token_in_file(const std::string& path) {
+  constexpr std::size_t SHORTEST = 16, LONGEST = 1024;
+  auto refusal = [&](const char* why, const char* hint) {
+    return Error{fmt::format("the token in {} is not used: {}", path, why), hint, exit_code::USAGE};
+  };
+  Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  struct stat is {};
+  if (!file || ::fstat(file.get(), &is) != 0)
+    return errno_error("cannot read the token in " + path, "name a file that has one");
+  if (!S_ISREG(is.st_mode)) return refusal("that is not a regular file", "");
+  if (is.st_mode & S_IRWXO)
+    return refusal("every user may use that file", "take that right away: chmod o= FILE");
+  std::string text(LONGEST + 2, '\0');
+  ssize_t got = ::read(file.get(), text.data(), text.size());
+  if (got < 0) return errno_error("cannot read the token in " + path, "name a file that has one");
+  text.resize(static_cast<std::size_t>(got));
+  if (text.ends_with('\n')) text.pop_back();
+  bool is_plain = std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 127; });
+  if (text.size() < SHORTEST || text.size() > LONGEST || !is_plain)
+    return refusal("a token has 16 to 1024 visible ASCII characters",
+                   "make one: openssl rand -hex 16");
+  return text;
+}
+
+bool is_bearer_of(std::string_view token, const std::vector<std::string>& authorizations) {
+  constexpr std::string_view SCHEME = "bearer ";
+  if (token.empty() || authorizations.size() != 1) return false;
+  std::string_view given = authorizations.front();
+  if (given.size() < SCHEME.size() ||
+      ::strncasecmp(given.data(), SCHEME.data(), SCHEME.size()) != 0)
+    return false;
+  given.remove_prefix(SCHEME.size());
+  given.remove_prefix(std::min(given.find_first_not_of(' '), given.size()));
+  return is_token(sha256_hex(token), sha256_hex(given));
 }
 
 std::string cookie_name(std::string_view host) {

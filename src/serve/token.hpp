@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "util/result.hpp"
 
@@ -14,6 +15,12 @@ Result<std::string> new_token();
 
 // Takes as long however much of it is right.
 bool is_token(std::string_view token, std::string_view given);
+
+// The token that a file has, which others may not read.
+Result<std::string> token_in_file(const std::string& path);
+// Whether these are the Authorization headers of one who knows it: "Bearer TOKEN". Unlike those
+// that cudabpf makes, such tokens differ in length.
+bool is_bearer_of(std::string_view token, const std::vector<std::string>& authorizations);
 
 // What the cookie is called for who sends this Host header. A browser has the same cookies for all
 // ports of a machine, and each may lead to a server with a token of its own.

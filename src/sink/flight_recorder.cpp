@@ -87,7 +87,8 @@ FlightRecorder::FlightRecorder(Options options, OnDump on_dump)
       parts_({options_.keep_ns, options_.most_bytes},
              [this](KeptTrace kept) { take(std::move(kept)); }),
       lines_(in_parts(options_), parts_),
-      triggers_(options_.triggers) {}
+      triggers_(options_.triggers),
+      limits_({options_.after_trigger_ns, options_.between_ns, options_.most_dumps}) {}
 
 FlightRecorder::~FlightRecorder() {
   parts_.stop();
@@ -115,40 +116,57 @@ void FlightRecorder::process(const Process& process) {
   triggered(triggers_.process(process));
 }
 
-// What comes too soon after a dump is not worth another: something that fails does so again.
 void FlightRecorder::triggered(std::string why) {
-  if (why.empty() || !why_.empty() || dumps_ >= options_.most_dumps) return;
-  std::uint64_t now = now_ns(CLOCK_MONOTONIC);
-  if (dumped_ns_ && now - dumped_ns_ < options_.between_ns) return;
-  why_ = std::move(why);
-  triggered_ns_ = now;
+  if (!why.empty()) limits_.trigger(std::move(why), now_ns(CLOCK_MONOTONIC));
+}
+
+FlightRecorder::Asked FlightRecorder::ask(std::string why) {
+  if (ended_) return {Asked::Outcome::ended};
+  if (auto space = space_for(options_.path()); space && is_low(*space))
+    return {Asked::Outcome::disk_low};
+  auto [verdict, wait_ns] = limits_.trigger(std::move(why), now_ns(CLOCK_MONOTONIC));
+  switch (verdict) {
+    case DumpLimits::Verdict::too_soon:
+      return {Asked::Outcome::too_soon, wait_ns};
+    case DumpLimits::Verdict::too_many:
+      return {Asked::Outcome::too_many};
+    case DumpLimits::Verdict::on_its_way:
+      break;
+  }
+  return {Asked::Outcome::on_its_way};
+}
+
+void FlightRecorder::open_calls(const OpenCallsNow& calls) {
+  if (triggers_.watch_open_calls())
+    calls.each([this](const Call& call, std::uint64_t open_ns) {
+      triggered(triggers_.open_call(call, open_ns));
+    });
+  std::string because = writing_ ? std::string() : wanted_because(false);
+  if (because.empty()) return;
+  writing_ = true;
+  calls.each([this](const Call& call, std::uint64_t open_ns) { triggers_.written(call, open_ns); });
+  lines_.turn_over(std::move(because), &calls);
 }
 
 void FlightRecorder::flush() {
   std::uint64_t now = now_ns(CLOCK_MONOTONIC);
   if (now > monotonic_ns_) triggered(triggers_.time_passed(now - monotonic_ns_));
-  std::string because = writing_ ? std::string() : wanted_because(false);
-  if (because.empty()) return lines_.flush();
-  writing_ = true;
-  lines_.turn_over(std::move(because));
+  lines_.flush();
 }
 
 // Why a dump is to be written now, which is then counted as done; empty: it is not.
 std::string FlightRecorder::wanted_because(bool at_the_end) {
-  std::uint64_t now = now_ns(CLOCK_MONOTONIC);
   // By the next call, everything done before the request has been read.
   bool asked = std::exchange(noticed_, asked_.exchange(false));
   if (at_the_end) asked |= std::exchange(noticed_, false);
-  bool is_due = at_the_end || now - triggered_ns_ >= options_.after_trigger_ns;
-  if (why_.empty() || !is_due) return asked ? ASKED : "";
-  dumped_ns_ = now;
-  dumps_++;
-  return std::exchange(why_, {});
+  std::string because = limits_.due(now_ns(CLOCK_MONOTONIC), at_the_end);
+  return because.empty() && asked ? ASKED : because;
 }
 
 void FlightRecorder::end(const Totals& totals) {
+  ended_ = true;
   if (std::string because = wanted_because(true); !because.empty())
-    lines_.turn_over(std::move(because));
+    lines_.turn_over(std::move(because), nullptr);  // every call has ended by now
   lines_.end(totals);
   stop();
 }

@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "sink/dump_limits.hpp"
 #include "sink/triggers.hpp"
 #include "trace/files/jsonl.hpp"
 #include "trace/files/kept_parts.hpp"
@@ -55,6 +56,14 @@ class FlightRecorder : public Sink {
   // being written get the next one.
   void write_soon() { asked_ = true; }
 
+  // Triggers a dump, from any thread, as what --dump-on names does: within the same limits.
+  struct Asked {
+    enum class Outcome : std::uint8_t { on_its_way, too_soon, too_many, disk_low, ended };
+    Outcome outcome = Outcome::on_its_way;
+    std::uint64_t wait_ns = 0;  // if it is too soon
+  };
+  Asked ask(std::string why);
+
   void begin(const Session& session) override;
   void call(const Call& call) override;
   void driver_call(const DriverCall& call) override { lines_.driver_call(call); }
@@ -66,6 +75,7 @@ class FlightRecorder : public Sink {
   void process(const Process& process) override;
   void library(const Library& library) override { lines_.library(library); }
   void lost(const LossEvent& loss) override { lines_.lost(loss); }
+  void open_calls(const OpenCallsNow& calls) override;
   void flush() override;
   void end(const Totals& totals) override;
 
@@ -84,13 +94,12 @@ class FlightRecorder : public Sink {
   JsonlSink lines_;
 
   Triggers triggers_;
-  std::string why_;  // a dump was triggered that is not on its way yet; empty: none was
-  std::uint64_t triggered_ns_ = 0, dumped_ns_ = 0;  // that, and the last one; 0: never
-  unsigned dumps_ = 0;                              // that were triggered
-  std::uint64_t monotonic_ns_ = 0;                  // when the trace began
+  DumpLimits limits_;
+  std::uint64_t monotonic_ns_ = 0;  // when the trace began
   std::atomic<bool> asked_{false};
   bool noticed_ = false;
   std::atomic<bool> writing_{false};  // a dump is on its way
+  std::atomic<bool> ended_{false};
 
   std::mutex mutex_;
   std::condition_variable came_;

@@ -59,9 +59,9 @@ class Scraping(harness.LiveTest):
         self.port = int(found[1])
         return metrics
 
-    def ask(self, method="GET", path="/metrics", **headers):
+    def ask(self, method="GET", path="/metrics", body=None, **headers):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        connection.request(method, path, headers=headers)
+        connection.request(method, path, body, headers)
         answer = connection.getresponse()
         return answer, answer.read()
 

@@ -14,7 +14,7 @@
 #include "cli/flags/recorder_flags.hpp"
 #include "cli/help.hpp"
 #include "cli/metrics_server.hpp"
-#include "util/exit_codes.hpp"
+#include "serve/token.hpp"
 
 namespace cudabpf::cli {
 
@@ -33,6 +33,8 @@ Result<int> serve_metrics(MetricsFlags flags) {
   flags.server.push = TRY(flags.push.options());
   flags.server.engines = TRY(flags.engines.options());
   flags.server.instance = flags.push.instance;
+  const std::string& token = flags.recorder.dump_token;
+  if (!token.empty()) flags.server.dump_token = TRY(serve::token_in_file(token));
   auto server = TRY(MetricsServer::open(flags.server));
   flags.capture.metrics = server.get();
   flags.capture.sums_alone = true;
@@ -66,6 +68,7 @@ void add_metrics(CLI::App& app, Action& action) {
   sub->add_option("--duration", flags->capture.duration, "Stop after this long (30s, 15m, 2h)")
       ->type_name("TIME");
   flags->recorder.add_to(*sub);
+  flags->recorder.add_token_to(*sub);
   add_footer(*sub,
              {"sudo cudabpf metrics   then: curl -s http://127.0.0.1:8078/metrics",
               "sudo cudabpf metrics --listen 0.0.0.0:8078   for a Prometheus elsewhere",

@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <optional>
+#include <string_view>
 
 #include "cli/flags/capture_flags.hpp"
 #include "cli/request/quantities.hpp"
@@ -13,6 +15,27 @@
 namespace cudabpf::cli {
 
 namespace {
+
+// "p99.9": of a million calls, so many may take longer. Nothing: it is not a quantile.
+std::optional<std::uint64_t> beyond_quantile(std::string_view text) {
+  constexpr std::uint64_t PERCENT = TriggerRules::SHARES / 100;
+  if (!text.starts_with('p')) return std::nullopt;
+  text.remove_prefix(1);
+  std::string_view whole = text.substr(0, text.find('.'));
+  std::string_view part = text.substr(std::min(whole.size() + 1, text.size()));
+  bool is_whole = !text.ends_with('.');
+  auto is_number = [](std::string_view digits) {
+    return std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+  };
+  if (whole.empty() || whole.size() > 2 || part.size() > 4 || !is_whole || !is_number(whole) ||
+      !is_number(part))
+    return std::nullopt;
+  std::uint64_t below = 0, unit = PERCENT;
+  for (char digit : whole) below = below * 10 + static_cast<std::uint64_t>(digit - '0') * PERCENT;
+  for (char digit : part) below += static_cast<std::uint64_t>(digit - '0') * (unit /= 10);
+  if (!below) return std::nullopt;
+  return TriggerRules::SHARES - below;
+}
 
 Result<TriggerRules> rules_of(const std::vector<std::string>& words) {
   TriggerRules rules;
@@ -23,15 +46,27 @@ Result<TriggerRules> rules_of(const std::vector<std::string>& words) {
       (word == TriggerRules::XID ? rules.on_xid : rules.on_error) = true;
       continue;
     }
-    auto is_meant = [&](const std::string& one) { return one == what + "="; };
+    std::size_t dot = what.find('.');
+    std::string name = what.substr(0, dot);
+    auto quantile = dot == what.npos ? std::nullopt : beyond_quantile(what.substr(dot + 1));
+    auto is_meant = [&](const std::string& one) { return one == name + "="; };
     auto all = trigger_words();
-    if (equals == word.npos || std::none_of(all.begin(), all.end(), is_meant))
+    if (equals == word.npos || std::none_of(all.begin(), all.end(), is_meant) ||
+        (dot != what.npos && (!quantile || name == TriggerRules::IDLE)))
       return Error{"--dump-on " + word + ": there is no such trigger",
-                   fmt::format("there are: {}", fmt::join(all, " ")), exit_code::USAGE};
+                   fmt::format("there are: {}, and quantiles of a class: wait.p99=10ms",
+                               fmt::join(all, " ")),
+                   exit_code::USAGE};
     std::uint64_t time = TRY(parse_duration(word.substr(equals + 1), "--dump-on " + what));
-    if (what == TriggerRules::IDLE) rules.idle_ns = time;
-    for (std::size_t i = 0; i < CALL_CLASSES; i++)
-      if (to_string(static_cast<CallClass>(i)) == what) rules.longest_ns[i] = time;
+    if (name == TriggerRules::IDLE) rules.idle_ns = time;
+    for (std::size_t i = 0; i < CALL_CLASSES; i++) {
+      auto which = static_cast<CallClass>(i);
+      if (to_string(which) != name) continue;
+      if (quantile)
+        rules.slow_shares.push_back({which, what.substr(dot + 1), *quantile, time});
+      else
+        rules.longest_ns[i] = time;
+    }
   }
   return rules;
 }
@@ -54,8 +89,9 @@ void RecorderFlags::add_to(CLI::App& app) {
       ->type_name("TIME");
   app.add_option("--dump-on", dump_on,
                  "Also write them a second after this: error (a failed call, an Xid or a crash), "
-                 "xid, idle=TIME (no launch for so long by a process that was busy), or CLASS=TIME "
-                 "(a call took longer: launch=10ms, wait=30s); may be repeated. Without "
+                 "xid, idle=TIME (no launch for so long by a process that was busy), CLASS=TIME (a "
+                 "call takes longer: launch=10ms, wait=30s), or CLASS.pN=TIME (wait.p99=50ms: more "
+                 "than 1% of a process's waits in 10s took longer); may be repeated. Without "
                  "--keep-last, the last 30s are kept")
       ->type_name("TRIGGER")
       ->delimiter(',');
@@ -74,8 +110,15 @@ void RecorderFlags::add_to(CLI::App& app) {
       ->type_name("FILE");
 }
 
+void RecorderFlags::add_token_to(CLI::App& app) {
+  app.add_option("--dump-token", dump_token,
+                 "Also write them when a client sends POST /dump with the token that is in this "
+                 "file, which other users may not read, as `Authorization: Bearer TOKEN`")
+      ->type_name("FILE");
+}
+
 Result<std::optional<FlightRecorder::Options>> RecorderFlags::options() const {
-  if (keep_last.empty() && dump_on.empty()) {
+  if (keep_last.empty() && dump_on.empty() && dump_token.empty()) {
     if (keep_most.empty() && output.empty()) return std::optional<FlightRecorder::Options>();
     return Error{(output.empty() ? "--keep-most" : "-o") + std::string(": nothing is kept"),
                  "say how long it is kept with --keep-last", exit_code::USAGE};

@@ -167,10 +167,21 @@ void JsonlSink::hand_over() {
   handed_over_ns_ = now_ns(CLOCK_MONOTONIC);
 }
 
-void JsonlSink::turn_over(std::string write_because) { end_part({}, std::move(write_because)); }
+void JsonlSink::turn_over(std::string write_because, const OpenCallsNow* open) {
+  LineBlock::WriteKept write{.because = std::move(write_because)};
+  if (open)
+    open->each([&](const Call& call, std::uint64_t) {
+      std::size_t before = write.unfinished.size();
+      write.unfinished.resize(before + call_line_.bound(call));
+      char* end = call_line_.write(write.unfinished.data() + before, call);
+      write.unfinished.resize(static_cast<std::size_t>(end - write.unfinished.data()));
+      write.counts.add(call);
+    });
+  end_part({}, std::move(write));
+}
 
 // Ends this part, and begins another with the given line.
-void JsonlSink::end_part(std::string_view first_of_next, std::string write_because) {
+void JsonlSink::end_part(std::string_view first_of_next, LineBlock::WriteKept write) {
   std::uint64_t now = since_start();
   in_part_.duration_ns = now - part_.since;
   auto turn = std::make_unique<LineBlock::FileEndsHere>();
@@ -180,7 +191,7 @@ void JsonlSink::end_part(std::string_view first_of_next, std::string write_becau
   part_ = {part_.number ? part_.number + 1 : 0, now};
   turn->next = part_;
   turn->next_header = beginning();
-  turn->write_because = std::move(write_because);
+  turn->write = std::move(write);
   in_part_ = {};
   graphs_in_part_.clear();
   bytes_in_part_ = turn->next_header.size();

@@ -56,8 +56,10 @@ class JsonlSink : public Sink {
   void flush() override;
   void end(const Totals& totals) override;
 
-  // Ends this part. `write_because`: why what is kept up to here is to be written.
-  void turn_over(std::string write_because);
+  // Ends this part. `write_because`: why what is kept up to here is to be written. These calls are
+  // open (null: none is): what is written has them as unfinished. The parts do not have them before
+  // they end, so that no call is in two parts.
+  void turn_over(std::string write_because, const OpenCallsNow* open);
 
   // These are for a sink that open() made. True: standard output was a pipe, and its reader has
   // gone, so everything from now on is lost.
@@ -75,7 +77,7 @@ class JsonlSink : public Sink {
   bool is_full(std::size_t more) const;
   void add(const std::string& line);
   void hand_over();
-  void end_part(std::string_view first_of_next, std::string write_because = {});
+  void end_part(std::string_view first_of_next, LineBlock::WriteKept write = {});
   std::string beginning() const;
   void remember(const Process& process);
   std::uint64_t since_start() const;

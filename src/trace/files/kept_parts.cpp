@@ -98,14 +98,14 @@ void KeptParts::end_part(const LineBlock::FileEndsHere& end) {
     drop_oldest();
     cut_ = false;
   }
-  if (!end.write_because.empty()) wanted_(all(end.write_because));
+  if (!end.write.because.empty()) wanted_(all(end.write));
   if (!end.next_header.empty()) begin_part(end.next_header, end.next.since);
 }
 
 // All parts have ended.
-KeptTrace KeptParts::all(std::string because) const {
+KeptTrace KeptParts::all(const LineBlock::WriteKept& write) const {
   KeptTrace kept;
-  kept.because = std::move(because);
+  kept.because = write.because;
   kept.since = parts_.front().since;
   kept.cut = cut_;
   kept.frames.push_back(parts_.front().header);
@@ -117,6 +117,9 @@ KeptTrace KeptParts::all(std::string because) const {
     kept.totals.duration_ns += part.totals.duration_ns;
     for (std::size_t i = 0; i < LOSS_COUNT; i++) kept.totals.losses[i] += part.totals.losses[i];
   }
+  if (!write.unfinished.empty()) kept.frames.push_back(to_keep(Frames::frame_of(write.unfinished)));
+  add_counts(kept.totals.counts, write.counts);
+  kept.events += write.counts.calls;
   kept.lines += kept.events;
   return kept;
 }

@@ -70,7 +70,7 @@ class KeptParts : public TraceOutput {
   void keep(Kept& part, std::uint64_t bytes);
   void drop_oldest();
   void end_part(const LineBlock::FileEndsHere& end);
-  KeptTrace all(std::string because) const;
+  KeptTrace all(const LineBlock::WriteKept& write) const;
 
   const Options options_;
   const Wanted wanted_;

@@ -17,12 +17,17 @@ struct LineBlock {
   std::size_t capacity = 0;
   std::size_t size = 0;
   std::uint64_t lines = 0;
+  // What is kept in memory up to here is to be written, with these lines at its end.
+  struct WriteKept {
+    std::string because;  // empty: it is not
+    std::string unfinished = {};
+    EventCounts counts = {};  // of them
+  };
   struct FileEndsHere {
     FileEnd end;              // without what only the writer knows: lines, output losses
     std::string next_header;  // of the next file; empty: the trace ends
     FilePart next;
-    // Why what is kept in memory up to here is to be written; empty: it is not.
-    std::string write_because = {};
+    WriteKept write = {};
   };
   std::unique_ptr<FileEndsHere> file_end;
 };

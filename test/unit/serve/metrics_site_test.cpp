@@ -37,6 +37,44 @@ TEST_CASE("Metrics have one path, which is only read") {
   CHECK(ask("127.0.0.1:8078", "localhost", "/metrics/x").status == 404);
 }
 
+TEST_CASE("Dumps are for who has the token") {
+  auto address = *Address::parse("127.0.0.1:8078");
+  MetricsSite site(address, "text/x", [] { return std::string("sums 1\n"); });
+  int asked = 0;
+  Request request;
+  request.method = "POST";
+  request.target = "/dump";
+  request.hosts = {"localhost"};
+  request.authorizations = {"Bearer 0123456789abcdef"};
+  CHECK(site.answer(request).status == 405);  // as any other path
+  site.take_dumps("0123456789abcdef", [&asked] {
+    asked++;
+    return refused(202, "on its way");
+  });
+  CHECK(site.answer(request).status == 202);
+  CHECK(asked == 1);
+  request.hosts = {"evil.example"};
+  CHECK(site.answer(request).status == 403);
+  request.hosts = {"localhost"};
+  request.target = "/dump/x";
+  CHECK(site.answer(request).status == 405);
+  request.target = "/dump";
+  request.method = "GET";
+  Answer wrong = site.answer(request);
+  CHECK(wrong.status == 405);
+  CHECK(std::count(wrong.headers.begin(), wrong.headers.end(),
+                   std::pair<std::string, std::string>("Allow", "POST")) == 1);
+  request.method = "POST";
+  request.authorizations = {};
+  Answer unknown = site.answer(request);
+  CHECK(unknown.status == 401);
+  CHECK(std::count(unknown.headers.begin(), unknown.headers.end(),
+                   std::pair<std::string, std::string>("WWW-Authenticate", "Bearer")) == 1);
+  request.authorizations = {"Bearer 0123456789abcdeg"};
+  CHECK(site.answer(request).status == 401);
+  CHECK(asked == 1);
+}
+
 TEST_CASE("Another site's name does not lead to metrics of this machine") {
   CHECK(ask("127.0.0.1:8078", "evil.example", "/metrics").status == 403);
   CHECK(ask("0.0.0.0:8078", "gpu-17.example.com:8078", "/metrics").status == 200);

@@ -69,8 +69,8 @@ TEST_CASE("Recording goes on while a dump is written, which has what was kept wh
   recorder.begin(session_now());
   make_calls(recorder, 1, 20'000);
   recorder.write_soon();
-  recorder.flush();  // notices
-  recorder.flush();
+  look(recorder);  // notices
+  look(recorder);
   make_calls(recorder, 20'001, 20'000);
   REQUIRE(recording.flush_until(1));
   auto first = few_lines_in(recording.dumps.at(0).path);
@@ -119,7 +119,7 @@ TEST_CASE("What is older than the time goes; processes that run since then are r
   for (int i = 0; i < 250; i++) {
     make_calls(recorder, id++, 1);
     wait_ms(10);
-    recorder.flush();
+    look(recorder);
   }
   FlightRecorder::Dump dump = recording.dump();
   CHECK(dump.covered_ns >= FlightRecorder::SHORTEST_NS);
@@ -174,8 +174,8 @@ TEST_CASE("Requests while a dump is written get one dump together") {
   recorder.begin(session_now());
   make_calls(recorder, 1, 1000);
   for (int i = 0; i < 1000; i++) recorder.write_soon();
-  recorder.flush();  // notices
-  recorder.flush();
+  look(recorder);  // notices
+  look(recorder);
   for (int i = 0; i < 1000; i++) recorder.write_soon();
   recorder.end({});
   CHECK(recording.dumps.size() == 2);

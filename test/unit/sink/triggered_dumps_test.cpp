@@ -20,15 +20,15 @@ TEST_CASE("Triggered dumps keep their distance, and there is an end to them") {
   make_calls(recorder, 1, 1, OUT_OF_MEMORY);
   REQUIRE(recording.flush_until(1));
   make_calls(recorder, 2, 1, OUT_OF_MEMORY);  // too soon
-  recorder.flush();
+  look(recorder);
   wait_ms(150);
-  recorder.flush();
+  look(recorder);
   CHECK(recording.dumps.size() == 1);
   make_calls(recorder, 3, 1, OUT_OF_MEMORY);
   REQUIRE(recording.flush_until(2));
   wait_ms(150);
   make_calls(recorder, 4, 1, OUT_OF_MEMORY);
-  recorder.flush();
+  look(recorder);
   recorder.write_soon();
   REQUIRE(recording.flush_until(3));  // what is asked for is written all the same
   CHECK(recording.dumps[2].because == "asked");
@@ -50,15 +50,15 @@ TEST_CASE("The first error makes a dump, which has what follows") {
   make_calls(recorder, 3, 1, NOT_READY);
   make_calls(recorder, 4, 1, DEINITIALIZED);
   wait_ms(250);
-  recorder.flush();
+  look(recorder);
   SECTION("A call that fails") {
     make_calls(recorder, 5, 1, OUT_OF_MEMORY);
-    recorder.flush();
+    look(recorder);
     make_calls(recorder, 6, 1);
     REQUIRE(recording.flush_until(1));
     make_calls(recorder, 7, 1, OUT_OF_MEMORY);
     wait_ms(250);
-    recorder.flush();
+    look(recorder);
     recorder.end({});
     REQUIRE(recording.dumps.size() == 1);
     CHECK(recording.dumps[0].because == "error");
@@ -79,7 +79,7 @@ TEST_CASE("The first error makes a dump, which has what follows") {
     process.signal = SIGTERM;
     recorder.process(process);
     wait_ms(250);
-    recorder.flush();
+    look(recorder);
     process.signal = SIGSEGV;
     recorder.process(process);
     recorder.end({});
@@ -87,4 +87,93 @@ TEST_CASE("The first error makes a dump, which has what follows") {
     CHECK(lines_in(recording.dumps[0].path).back()["reason"] == "error");
   }
   CHECK(recording.errors.empty());
+}
+
+TEST_CASE("A dump has calls that are open, and those after it have them once they have ended") {
+  if (!is_installed("zstd")) SKIP("zstd is not installed");
+  constexpr std::uint64_t A_SECOND = 1'000'000'000;
+  TemporaryFolder folder;
+  FlightRecorder::Options options;
+  options.triggers.longest_ns[static_cast<std::size_t>(CallClass::wait)] = A_SECOND;
+  options.after_trigger_ns = 0;
+  options.between_ns = 0;
+  Recording recording(folder.path() / "t.jsonl.zst", options);
+  FlightRecorder& recorder = *recording.recorder;
+  recorder.begin(session_now());
+  make_calls(recorder, 1, 2);
+  SampleCall wait("cuCtxSynchronize");
+  wait.id = 3;
+  wait.has_return = false;
+  wait.unfinished = true;
+  look(recorder, OpenNow({{&wait, A_SECOND}}));
+  look(recorder);
+  CHECK(recording.dumps.empty());
+  look(recorder, OpenNow({{&wait, A_SECOND + 1}}));
+  REQUIRE(recording.flush_until(1));
+  CHECK(recording.dumps[0].because == "wait");
+  CHECK(recording.dumps[0].events == 3);
+  auto lines = lines_in(recording.dumps[0].path);
+  check_books(lines);
+  CHECK(types_of(lines) == Types{"trace", "memory", "memory", "sync", "end"});
+  CHECK(lines[3]["id"] == 3);
+  CHECK(lines[3]["unfinished"] == true);
+  CHECK(lines.back()["unfinished_calls"] == 1);
+  look(recorder, OpenNow({{&wait, 9 * A_SECOND}}));
+  wait.has_return = true;
+  wait.unfinished = false;
+  wait.duration = 10 * A_SECOND;
+  recorder.call(wait);
+  look(recorder);
+  look(recorder);
+  CHECK(recording.dumps.size() == 1);  // it has triggered its dump
+  recorder.write_soon();
+  REQUIRE(recording.flush_until(2));
+  lines = lines_in(recording.dumps[1].path);
+  check_books(lines);
+  CHECK(types_of(lines) == Types{"trace", "memory", "memory", "sync", "end"});
+  CHECK_FALSE(lines[3].contains("unfinished"));
+  CHECK(lines.back()["unfinished_calls"] == 0);
+  recorder.end({});
+}
+
+TEST_CASE("A dump that others ask for keeps to the limits of triggers, and says so") {
+  using Outcome = FlightRecorder::Asked::Outcome;
+  if (!is_installed("zstd")) SKIP("zstd is not installed");
+  constexpr std::uint64_t AN_HOUR = 3'600'000'000'000;
+  TemporaryFolder folder;
+  FlightRecorder::Options options;
+  options.after_trigger_ns = 0;
+  options.between_ns = AN_HOUR;
+  Recording recording(folder.path() / "t.jsonl.zst", options);
+  FlightRecorder& recorder = *recording.recorder;
+  recorder.begin(session_now());
+  make_calls(recorder, 1, 1);
+  CHECK(recorder.ask("post").outcome == Outcome::on_its_way);
+  CHECK(recorder.ask("post").outcome == Outcome::on_its_way);
+  REQUIRE(recording.flush_until(1));
+  CHECK(lines_in(recording.dumps[0].path).back()["reason"] == "post");
+  auto again = recorder.ask("post");
+  CHECK(again.outcome == Outcome::too_soon);
+  CHECK(again.wait_ns > 0);
+  CHECK(again.wait_ns <= AN_HOUR);
+  recorder.end({});
+  CHECK(recorder.ask("post").outcome == Outcome::ended);
+  CHECK(recording.dumps.size() == 1);
+}
+
+TEST_CASE("Dumps have a distance, and there is an end to them") {
+  using Verdict = DumpLimits::Verdict;
+  DumpLimits limits({.after_trigger_ns = 10, .between_ns = 100, .most = 2});
+  CHECK(limits.due(1, true).empty());
+  CHECK(limits.trigger("a", 1000).verdict == Verdict::on_its_way);
+  CHECK(limits.trigger("b", 1001).verdict == Verdict::on_its_way);  // with the first
+  CHECK(limits.due(1009, false).empty());
+  CHECK(limits.due(1010, false) == "a");
+  CHECK(limits.due(1011, false).empty());
+  auto answer = limits.trigger("c", 1050);
+  CHECK(answer.verdict == Verdict::too_soon);
+  CHECK(answer.wait_ns == 60);
+  CHECK(limits.trigger("d", 1110).verdict == Verdict::on_its_way);
+  CHECK(limits.due(1111, true) == "d");
+  CHECK(limits.trigger("e", 5000).verdict == Verdict::too_many);
 }

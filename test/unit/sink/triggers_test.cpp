@@ -64,6 +64,95 @@ TEST_CASE("A call that takes longer than its class may triggers") {
   CHECK(launch(triggers, 0).empty());  // of another class
 }
 
+TEST_CASE("A call that is open for longer than its class may triggers, until a dump has it") {
+  TriggerRules rules;
+  CHECK_FALSE(Triggers(rules).watch_open_calls());
+  rules.longest_ns[static_cast<std::size_t>(CallClass::wait)] = 2000;
+  Triggers triggers(rules);
+  CHECK(triggers.watch_open_calls());
+  SampleCall wait("cuCtxSynchronize");
+  wait.has_return = false;
+  wait.unfinished = true;
+  CHECK(triggers.open_call(wait, 2000).empty());
+  CHECK(triggers.open_call(wait, 2001) == "wait");
+  CHECK(triggers.open_call(SampleCall("cuLaunchKernel"), 2001).empty());  // of another class
+  CHECK(triggers.open_call(wait, 3000) == "wait");  // no dump was made of it yet
+  triggers.written(wait, 3000);
+  CHECK(triggers.open_call(wait, 4000).empty());
+  wait.has_return = true;
+  wait.unfinished = false;
+  wait.duration = 5000;
+  CHECK(triggers.call(wait).empty());
+  wait.id++;  // the next one
+  CHECK(triggers.open_call(wait, 1000).empty());
+  triggers.written(wait, 1000);  // by another trigger, before it took too long
+  CHECK(triggers.open_call(wait, 4000) == "wait");
+  CHECK(triggers.call(wait) == "wait");
+}
+
+namespace {
+
+// Waits of a process, of which some are slow.
+void waits(Triggers& triggers, std::uint32_t pid, int fast, int slow) {
+  SampleCall wait("cuCtxSynchronize");
+  wait.pid = pid;
+  for (int i = 0; i < fast + slow; i++) {
+    wait.duration = i < fast ? 5000 : 5001;
+    CHECK(triggers.call(wait).empty());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("A share of calls that is slow triggers at the end of its window") {
+  constexpr std::uint64_t WINDOW = Triggers::SHARE_WINDOW_NS;
+  TriggerRules rules;
+  rules.slow_shares.push_back({CallClass::wait, "p99", TriggerRules::SHARES / 100, 5000});
+  rules.slow_shares.push_back({CallClass::wait, "p99.9", TriggerRules::SHARES / 1000, 5000});
+  CHECK(rules.any());
+  CHECK_FALSE(Triggers(rules).watch_open_calls());
+  Triggers triggers(rules);
+  SECTION("More than one in a hundred") {
+    waits(triggers, 7, 98, 2);
+    CHECK(triggers.time_passed(WINDOW - 1).empty());
+    CHECK(triggers.time_passed(WINDOW) == "wait.p99");
+    CHECK(triggers.time_passed(2 * WINDOW).empty());
+  }
+  SECTION("No more than may be") {
+    waits(triggers, 7, 99, 1);
+    CHECK(triggers.time_passed(WINDOW).empty());
+    waits(triggers, 7, 99, 1);  // in the next window
+    CHECK(triggers.time_passed(2 * WINDOW).empty());
+  }
+  SECTION("One in a thousand is too few of the first rule, and too many of the second") {
+    waits(triggers, 7, 1098, 2);
+    CHECK(triggers.time_passed(WINDOW) == "wait.p99.9");
+    waits(triggers, 7, 897, 2);  // too few to say
+    CHECK(triggers.time_passed(2 * WINDOW).empty());
+  }
+  SECTION("Too few calls, of one process and of each") {
+    waits(triggers, 7, 0, 99);
+    waits(triggers, 8, 0, 99);
+    CHECK(triggers.time_passed(WINDOW).empty());
+  }
+  SECTION("Calls of another class, and calls that have not returned") {
+    SampleCall launch("cuLaunchKernel"), open("cuCtxSynchronize");
+    open.has_return = false;
+    for (int i = 0; i < 200; i++) {
+      CHECK(triggers.call(launch).empty());
+      CHECK(triggers.call(open).empty());
+    }
+    CHECK(triggers.time_passed(WINDOW).empty());
+  }
+  SECTION("There is an end to the processes that are watched, and it is not for good") {
+    for (std::uint32_t pid = 1; pid <= Triggers::MAX_PROCESSES; pid++) waits(triggers, pid, 1, 0);
+    waits(triggers, 100'000, 0, 200);
+    CHECK(triggers.time_passed(WINDOW).empty());
+    waits(triggers, 100'000, 0, 200);
+    CHECK(triggers.time_passed(2 * WINDOW) == "wait.p99");
+  }
+}
+
 TEST_CASE("A process that was busy and launches nothing any more triggers once") {
   TriggerRules rules;
   rules.idle_ns = A_SECOND;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sink/flight_recorder.hpp"
+#include "support/open_calls.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/trace_reading.hpp"
 #include "support/writing.hpp"
@@ -22,6 +23,12 @@ namespace recording {
 using namespace cudabpf;
 namespace fs = std::filesystem;
 using Types = std::vector<std::string>;
+
+// As the reader's thread does every 0.1 s.
+inline void look(FlightRecorder& recorder, const OpenNow& open = OpenNow()) {
+  recorder.open_calls(open);
+  recorder.flush();
+}
 
 // A recorder, and what it reported of its dumps.
 class Recording {
@@ -43,7 +50,7 @@ class Recording {
   // The reader's thread goes on until this many dumps were reported.
   bool flush_until(std::size_t reported) {
     for (int i = 0; i < 1000; i++) {
-      recorder->flush();
+      look(*recorder);
       std::unique_lock lock(mutex_);
       if (came_.wait_for(lock, std::chrono::milliseconds(10),
                          [&] { return dumps.size() + errors.size() >= reported; }))
