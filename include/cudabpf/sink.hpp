@@ -1,4 +1,4 @@
-// Where events go. Every method is pure, so that no sink can forget losses.
+// Where events go. The method of each event is pure, so that no sink can forget losses.
 #pragma once
 
 #include <array>
