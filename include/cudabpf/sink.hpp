@@ -152,7 +152,8 @@ struct Totals {
   std::array<std::uint64_t, LOSS_COUNT> losses{};
   KernelNameCounts kernel_names;
   std::optional<GpuOperationCounts> gpu_operations;  // with --gpu
-  std::optional<ClockError> clock_error;             // when it ended
+  std::optional<ClockReadings> clocks;               // when it ended
+  std::optional<ClockError> clock_error;             // likewise
   std::optional<int> command_status;                 // as a shell would give it
   std::string reason;  // why it ended: command exited, interrupted, duration, targets gone
 };

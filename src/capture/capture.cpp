@@ -40,10 +40,11 @@ void Capture::describe(Session& session) {
   session.returns = filter_.returns;
   source_->describe(session);
   times_gpus_ = !session.gpu_timing.empty();
-  begin_ns_ = session.monotonic_ns = now_ns(CLOCK_MONOTONIC);
+  ClockReadings clocks = clocks_now();
+  begin_ns_ = session.monotonic_ns = clocks.monotonic;
+  session.realtime_ns = clocks.realtime;
+  session.boottime_ns = clocks.boottime;
   source_->begin(begin_ns_);
-  session.realtime_ns = now_ns(CLOCK_REALTIME);
-  session.boottime_ns = now_ns(CLOCK_BOOTTIME);
 }
 
 Correlator::Options Capture::correlator_options(const Session& session) {
@@ -306,6 +307,7 @@ Totals Capture::stop(std::string reason, std::optional<int> command_status) {
   totals.losses = losses_;
   totals.kernel_names = correlator_->kernel_names().counts();
   if (times_gpus_) totals.gpu_operations = correlator_->gpu_operation_counts();
+  totals.clocks = clocks_now();
   totals.clock_error = clock_error();
   totals.command_status = command_status;
   totals.reason = std::move(reason);

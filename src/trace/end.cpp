@@ -116,6 +116,10 @@ std::string end_line(const FileEnd& end) {
     if (names.confirmed || names.contradicted)
       out["kernel_names"] = {{"confirmed", names.confirmed}, {"contradicted", names.contradicted}};
     if (whole.gpu_operations) out["gpu_operations"] = work_counts_fields(*whole.gpu_operations);
+    if (whole.clocks)
+      out["clocks"] = {{"realtime_ns", whole.clocks->realtime},
+                       {"monotonic_ns", whole.clocks->monotonic},
+                       {"boottime_ns", whole.clocks->boottime}};
     if (whole.clock_error) out["clock_error"] = clock_error_fields(*whole.clock_error);
     if (whole.command_status) out["command_status"] = *whole.command_status;
     out["reason"] = whole.reason;
@@ -145,6 +149,7 @@ std::optional<TraceEnd> end_in(std::string_view line) {
       operations && operations->is_object())
     end.gpu_operations = work_counts_in(*operations);
   end.command_status = number_in<int>(json, "command_status");
+  end.clocks = clocks_in(json);
   end.clock_error = clock_error_in(json);
   end.reason = text_in(json, "reason");
   return end;

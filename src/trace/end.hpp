@@ -41,6 +41,7 @@ struct TraceEnd {
   std::optional<Accounts> accounts;  // all four
   KernelNameCounts kernel_names;
   std::optional<GpuOperationCounts> gpu_operations;
+  std::optional<TraceClocks> clocks;
   std::optional<ClockError> clock_error;
   std::optional<int> command_status;
   std::string reason;

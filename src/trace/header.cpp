@@ -135,16 +135,6 @@ std::optional<Feature> feature_in(const ReadJson& json) {
   return feature;
 }
 
-std::optional<TraceClocks> clocks_in(const ReadJson& header) {
-  const ReadJson* json = member_of(header, "clocks");
-  if (!json || !json->is_object()) return std::nullopt;
-  auto offset = [&](const char* key) { return number_in<std::int64_t>(*json, key).value_or(0); };
-  return TraceClocks{time_in(*json, "realtime_ns"),
-                     time_in(*json, "monotonic_ns"),
-                     time_in(*json, "boottime_ns"),
-                     {offset("namespace_monotonic_ns"), offset("namespace_boottime_ns")}};
-}
-
 RankVariables rank_in(const ReadJson& header) {
   RankVariables rank;
   const ReadJson* json = member_of(header, "rank");
@@ -228,6 +218,16 @@ std::string header_line(const Session& session, const FilePart& part) {
     out["features"].push_back(std::move(fields));
   }
   return line_of(std::move(out));
+}
+
+std::optional<TraceClocks> clocks_in(const nlohmann::json& object) {
+  const nlohmann::json* json = member_of(object, "clocks");
+  if (!json || !json->is_object()) return std::nullopt;
+  auto offset = [&](const char* key) { return number_in<std::int64_t>(*json, key).value_or(0); };
+  return TraceClocks{time_in(*json, "realtime_ns"),
+                     time_in(*json, "monotonic_ns"),
+                     time_in(*json, "boottime_ns"),
+                     {offset("namespace_monotonic_ns"), offset("namespace_boottime_ns")}};
 }
 
 std::optional<ClockError> clock_error_in(const nlohmann::json& json) {

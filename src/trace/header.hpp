@@ -25,7 +25,7 @@ struct FilePart {
 
 std::string header_line(const Session& session, const FilePart& part);
 
-// Three clocks at ts 0, in ns. 0: not known.
+// Three clocks at ts 0, or at a trace's end, in ns. 0: not known.
 struct TraceClocks {
   std::uint64_t realtime = 0, monotonic = 0, boottime = 0;
   TimeOffsets offsets;
@@ -67,7 +67,8 @@ struct TraceHeader {
   bool operator==(const TraceHeader&) const = default;
 };
 
-// The clock error in a header or an end; nothing: it has none.
+// The clocks, and the clock error, in a header or an end; nothing: it has none.
+std::optional<TraceClocks> clocks_in(const nlohmann::json& json);
 std::optional<ClockError> clock_error_in(const nlohmann::json& json);
 
 // Nothing: the line is no JSON object. Does not check that it is a header.

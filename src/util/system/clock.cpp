@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 
 namespace cudabpf {
 
@@ -26,6 +27,21 @@ std::string file_timestamp(std::uint64_t realtime_ns) {
   std::tm t = local_time(realtime_ns);
   return fmt::format("{:04}{:02}{:02}T{:02}{:02}{:02}", t.tm_year + 1900, t.tm_mon + 1, t.tm_mday,
                      t.tm_hour, t.tm_min, t.tm_sec);
+}
+
+// The thread may have lost its CPU between the readings: of several, those count that took least.
+ClockReadings clocks_now() {
+  constexpr int TIMES = 5;
+  ClockReadings best;
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  for (int i = 0; i < TIMES; i++) {
+    ClockReadings now{now_ns(CLOCK_MONOTONIC), now_ns(CLOCK_REALTIME), now_ns(CLOCK_BOOTTIME)};
+    std::uint64_t took = now_ns(CLOCK_MONOTONIC) - now.monotonic;
+    if (took >= least) continue;
+    least = took;
+    best = now;
+  }
+  return best;
 }
 
 std::optional<ClockError> clock_error() {

@@ -17,6 +17,12 @@ inline std::uint64_t now_ns(clockid_t clock) {
          static_cast<std::uint64_t>(t.tv_nsec);
 }
 
+// Three clocks at one moment, in ns.
+struct ClockReadings {
+  std::uint64_t monotonic = 0, realtime = 0, boottime = 0;
+};
+ClockReadings clocks_now();
+
 // How far CLOCK_REALTIME may be from the time of day, as adjtimex(2) says.
 struct ClockError {
   std::int64_t offset_ns = 0;  // still to be corrected

@@ -51,6 +51,16 @@ TEST_CASE("Times in names of files are local") {
   }
 }
 
+TEST_CASE("Three clocks are read together") {
+  std::uint64_t before = now_ns(CLOCK_MONOTONIC);
+  ClockReadings now = clocks_now();
+  std::uint64_t after = now_ns(CLOCK_MONOTONIC);
+  CHECK(now.monotonic >= before);
+  CHECK(now.monotonic <= after);
+  CHECK(now.boottime >= now.monotonic);  // which stands still while the machine sleeps
+  CHECK(now.realtime > 1'700'000'000'000'000'000);
+}
+
 TEST_CASE("Clocks count nanoseconds") {
   std::uint64_t before = now_ns(CLOCK_MONOTONIC);
   std::uint64_t after = now_ns(CLOCK_MONOTONIC);
