@@ -51,7 +51,7 @@ Result<std::unique_ptr<TraceReader>> TraceReader::open(std::vector<std::string> 
 
 TraceReader::TraceReader(std::vector<std::string> paths, Progress progress, OpenFile open_file)
     : progress_(std::move(progress)), open_file_(std::move(open_file)) {
-  facts_.paths = std::move(paths);
+  facts_.paths = files_ = std::move(paths);
 }
 
 void TraceReader::want(Part part, std::string name) {
@@ -61,7 +61,7 @@ void TraceReader::want(Part part, std::string name) {
 }
 
 Result<> TraceReader::open_next() {
-  const std::string& path = facts_.paths[file_++];
+  const std::string& path = files_[file_++];
   batch_ = {};
   ahead_ = {};
   source_ = TRY(TraceSource::open(TRY(open_file_(path)), input_name(path)));
@@ -83,7 +83,7 @@ Result<> TraceReader::open_next() {
 }
 
 Result<> TraceReader::take_header(std::string_view text) {
-  std::string path = input_name(facts_.paths[file_ - 1]);
+  std::string path = input_name(files_[file_ - 1]);
   // Parsed as analyses will see it: a file that does not begin with a header is refused.
   Line line;
   bool is_header = parser_.parse(text, line) && line.kind == LineKind::header;
@@ -98,7 +98,7 @@ Result<> TraceReader::take_header(std::string_view text) {
                  "a newer cudabpf reads it"};
   unsigned part = header.part.number;
   if (file_ > 1 && (header.clocks != clocks_ || part <= part_)) {
-    std::string before = input_name(facts_.paths[file_ - 2]);
+    std::string before = input_name(files_[file_ - 2]);
     return Error{header.clocks != clocks_
                      ? fmt::format("{} is of another trace than {}", path, before)
                  : part && part_ && part != part_
@@ -114,6 +114,7 @@ Result<> TraceReader::take_header(std::string_view text) {
     facts_.header = header;
     facts_.left_out = shortened_list(header.left_out);
     facts_.not_recorded.header(header);
+    note_merged(header.merged);
   }
   if (part > 1 && part_ + 1 != part)
     facts_.missing.push_back(part_ + 2 >= part
@@ -123,15 +124,27 @@ Result<> TraceReader::take_header(std::string_view text) {
   return ok();
 }
 
+// What a merge says is missing of the traces that it was made of is missing here.
+void TraceReader::note_merged(const std::vector<MergedTrace>& merged) {
+  for (const MergedTrace& one : merged) {
+    for (const std::string& file : one.cut_off) facts_.cut_off.push_back(file);
+    for (const std::string& part : one.missing) facts_.missing.push_back(part);
+    if (!one.malformed) continue;
+    facts_.malformed = saturating_sum(facts_.malformed, one.malformed);
+    if (facts_.first_malformed.size() < MAX_MALFORMED_LISTED)
+      facts_.first_malformed.push_back(one.file);
+  }
+}
+
 Result<const Line*> TraceReader::next() {
   for (;;) {
     if (at_ == batch_.count) {
       if (progress_ && !progress_(source_->read(), source_->file_size()))
-        return Error{input_name(facts_.paths[file_ - 1]) + ": reading it was given up", {}};
+        return Error{input_name(files_[file_ - 1]) + ": reading it was given up", {}};
       at_ = 0;
       if (ahead_->next(batch_)) continue;
       end_file();
-      if (file_ == facts_.paths.size()) {
+      if (file_ == files_.size()) {
         progress_ = {};
         return nullptr;
       }
@@ -152,16 +165,16 @@ Result<const Line*> TraceReader::next() {
       continue;
     }
     note(line);
-    derived_.fill_in(line);
+    if (derives_) derived_.fill_in(line);
     facts_.put_away = derived_.processes().put_away();
     return &line;
   }
 }
 
 void TraceReader::malformed() {
-  if (facts_.malformed++ < MAX_MALFORMED_LISTED)
-    facts_.first_malformed.push_back(
-        fmt::format("{}:{}", input_name(facts_.paths[file_ - 1]), number_));
+  facts_.malformed++;
+  if (facts_.first_malformed.size() < MAX_MALFORMED_LISTED)
+    facts_.first_malformed.push_back(fmt::format("{}:{}", input_name(files_[file_ - 1]), number_));
 }
 
 void TraceReader::note(const Line& line) {
@@ -231,14 +244,14 @@ void TraceReader::note_losses(const TraceTotals& totals) {
 }
 
 void TraceReader::end_file() {
-  std::string path = input_name(facts_.paths[file_ - 1]);
+  std::string path = input_name(files_[file_ - 1]);
   for (const auto& [reason, here] : losses_here_) {
     auto& loss = facts_.losses[reason];
     loss.degraded = here.degraded;
     loss.count += here.count;
     loss.uncounted |= here.uncounted;
   }
-  bool may_go_on = expects_more_ && !ended_ && file_ == facts_.paths.size() &&
+  bool may_go_on = expects_more_ && !ended_ && file_ == files_.size() &&
                    (source_->broken().empty() || source_->ends_in_frame()) && expects_more_(facts_);
   if (may_go_on) return;
   if (!source_->broken().empty())
@@ -247,7 +260,7 @@ void TraceReader::end_file() {
     facts_.cut_off.push_back(fmt::format("{}: it ends within line {}", path, number_));
   else if (!ended_)
     facts_.cut_off.push_back(path + ": it has no end");
-  if (part_ && file_ == facts_.paths.size() && ended_ && !facts_.end)
+  if (part_ && file_ == files_.size() && ended_ && !facts_.end)
     facts_.missing.push_back(fmt::format("what comes after part {}", part_));
 }
 

@@ -83,6 +83,11 @@ class TraceReader {
   const TraceFacts& facts() const { return facts_; }
   // Every line is still read, since a line's meaning follows from those before it.
   void want(Part part, std::string name);
+  // Lines come as they were written, without what follows from those before them: that takes
+  // memory for each trace.
+  void derive_nothing() { derives_ = false; }
+  // Its one file is a stream of lines from these.
+  void is_made_of(std::vector<std::string> paths) { facts_.paths = std::move(paths); }
   // While a trace is being recorded, a last file without an end is no fault. `is_recorded` is
   // called when everything there has been read.
   void expect_more(std::function<bool(const TraceFacts&)> is_recorded) {
@@ -94,6 +99,7 @@ class TraceReader {
 
   Result<> open_next();
   Result<> take_header(std::string_view text);
+  void note_merged(const std::vector<MergedTrace>& merged);
   void end_file();
   void note(const Line& line);
   TraceFacts::Loss* loss_of(std::string_view reason);  // in this file; null: there are too many
@@ -105,6 +111,8 @@ class TraceReader {
   TraceFacts facts_;
   Progress progress_;
   OpenFile open_file_;
+  bool derives_ = true;
+  std::vector<std::string> files_;
   std::size_t file_ = 0;  // how many were opened
   std::unique_ptr<TraceSource> source_;
   std::unique_ptr<LinesAhead> ahead_;

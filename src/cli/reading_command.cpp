@@ -10,6 +10,8 @@
 
 #include "cli/flags/one_of.hpp"
 #include "cli/help.hpp"
+#include "cli/traces_apart.hpp"
+#include "merge/merged_stream.hpp"
 #include "util/console/log.hpp"
 #include "util/exit_codes.hpp"
 #include "util/text/json.hpp"
@@ -111,8 +113,10 @@ void add_reading_footer(CLI::App& sub, std::initializer_list<const char*> exampl
 void add_trace_flags(CLI::App& sub, TraceFlags& flags,
                      std::initializer_list<const char*> examples) {
   add_reading_footer(sub, examples);
-  sub.add_option("trace", flags.paths,
-                 "The trace, plain or .zst; if rotated, all files in order; -: stdin")
+  sub.add_option(
+         "trace", flags.paths,
+         "The trace, plain or .zst; if rotated, all files in order; several traces are merged; "
+         "-: stdin")
       ->type_name("TRACE")
       ->required();
   sub.add_flag("--json", flags.json, "Print one JSON object, for programs");
@@ -127,15 +131,19 @@ CLI::Option* add_time(CLI::App& sub, TraceFlags& flags) {
       ->excludes("--json");
 }
 
+analyze::TraceReader::Progress reading_progress() {
+  if (!terminal_of(STDERR_FILENO).is_terminal) return {};
+  return [bar = std::make_shared<ProgressBar>()](std::uint64_t read, std::uint64_t size) {
+    bar->show(read, size);
+    return true;
+  };
+}
+
 Result<std::unique_ptr<analyze::TraceReader>> open_trace(const std::vector<std::string>& paths) {
   TRY(become_reader());
-  analyze::TraceReader::Progress progress;
-  if (terminal_of(STDERR_FILENO).is_terminal)
-    progress = [bar = std::make_shared<ProgressBar>()](std::uint64_t read, std::uint64_t size) {
-      bar->show(read, size);
-      return true;
-    };
-  return analyze::TraceReader::open(paths, std::move(progress));
+  auto traces = TRY(traces_of(paths, TracesAre::to_be_merged));
+  if (traces.size() > 1) return merge::open_merged(traces, reading_progress);
+  return analyze::TraceReader::open(paths, reading_progress());
 }
 
 Result<std::unique_ptr<analyze::TraceReader>> open_trace(const TraceFlags& flags) {

@@ -36,7 +36,9 @@ void add_trace_flags(CLI::App& sub, TraceFlags& flags, std::initializer_list<con
 CLI::Option* add_time(CLI::App& sub, TraceFlags& flags);
 void add_reading_footer(CLI::App& sub, std::initializer_list<const char*> examples);
 
-// Opens a trace. If stderr is a terminal and reading takes longer, a bar there shows the progress.
+// If stderr is a terminal and reading takes longer, a bar there shows the progress.
+analyze::TraceReader::Progress reading_progress();
+// Opens a trace, or several as their merge.
 Result<std::unique_ptr<analyze::TraceReader>> open_trace(const std::vector<std::string>& paths);
 // Opens it so that analyses are shown the part of it that is wanted. To find a phase or an
 // iteration, all of it is read here first.

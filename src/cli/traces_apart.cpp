@@ -4,7 +4,8 @@
 #include <filesystem>
 #include <optional>
 
-#include "cli/reading_command.hpp"
+#include "analyze/trace_reader.hpp"
+#include "cli/shown.hpp"
 #include "trace/header.hpp"
 #include "util/exit_codes.hpp"
 
@@ -29,9 +30,11 @@ Result<Identity> identity_of(const std::string& path) {
     return Error{path + ": not a file",
                  "of several traces, each must be a file, since some are read twice",
                  exit_code::USAGE};
-  auto reader = TRY(open_trace({path}));
+  TRY(become_reader());
+  auto reader = TRY(analyze::TraceReader::open({path}));
   const TraceHeader& header = reader->facts().header;
-  return Identity{header.clocks, header.part.number};
+  // A merge has the clocks of one of its traces.
+  return Identity{header.merged.empty() ? header.clocks : std::nullopt, header.part.number};
 }
 
 }  // namespace
@@ -39,7 +42,7 @@ Result<Identity> identity_of(const std::string& path) {
 Result<std::vector<Paths>> traces_of(const Paths& files, TracesAre are) {
   if (files.size() == 1) return std::vector<Paths>{files};
   std::vector<Paths> traces;
-  std::vector<Identity> seen;
+  std::vector<Identity> seen, of_traces;
   for (const std::string& file : files) {
     Identity identity = TRY(identity_of(file));
     bool follows = !seen.empty() && identity.follows(seen.back());
@@ -49,10 +52,16 @@ Result<std::vector<Paths>> traces_of(const Paths& files, TracesAre are) {
           return Error{file + " is of the same trace as " + files[i],
                        "give other runs of the program: only they show how much runs differ",
                        exit_code::USAGE};
-    if (follows)
-      traces.back().push_back(file);
-    else
+    Paths* its = follows ? &traces.back() : nullptr;
+    if (are == TracesAre::to_be_merged && identity.clocks && !its)
+      for (std::size_t i = 0; i < traces.size() && !its; i++)
+        if (of_traces[i].clocks == identity.clocks) its = &traces[i];
+    if (its) {
+      its->push_back(file);
+    } else {
       traces.push_back({file});
+      of_traces.push_back(identity);
+    }
     seen.push_back(identity);
   }
   return traces;

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "analyze/merged_hosts.hpp"
 #include "analyze/summary/summary.hpp"
 #include "util/saturating.hpp"
 #include "util/text/json_text.hpp"
@@ -87,7 +88,7 @@ Result<Head> head_of(const Folder& folder, const std::string& file) {
   auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) head.shown[name] = shortened(printable(value), MAX_TEXT);
   };
-  add("host", header.host);
+  add("host", header.host.empty() ? analyze::hosts_text(header.merged) : header.host);
   add("gpus", analyze::gpus_in(header));
   add("program", program_in(header));
   if (std::uint64_t began = header.began()) add("started", iso_time(began));

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "trace/fields_in.hpp"
 #include "trace/write/line_text.hpp"
 #include "util/text/json_text.hpp"
 
@@ -26,13 +27,6 @@ void set_totals(LineFields& object, const Totals& totals) {
   object["losses"] = losses_by_name(totals);
 }
 
-LineFields accounts_of(const Totals& totals) {
-  return {{"entered", totals.accounts.entered},
-          {"emitted", totals.accounts.emitted},
-          {"dropped", totals.accounts.dropped},
-          {"received", totals.accounts.received}};
-}
-
 LineFields work_counts_fields(const GpuOperationCounts& counts) {
   LineFields unjoined = LineFields::object();
   for (std::size_t i = 0; i < UNJOINED; i++)
@@ -50,10 +44,6 @@ LineFields work_counts_fields(const GpuOperationCounts& counts) {
 
 using Read = nlohmann::json;
 
-std::optional<std::uint64_t> count_in(const Read& object, const char* key) {
-  return number_in<std::uint64_t>(object, key);
-}
-
 TraceTotals totals_in(const Read& object) {
   TraceTotals totals;
   // A time may be added to another.
@@ -63,19 +53,8 @@ TraceTotals totals_in(const Read& object) {
   totals.unfinished = count_in(object, "unfinished_calls");
   totals.driver_calls = count_in(object, "driver_calls");
   totals.read_faults = count_in(object, "read_faults");
-  const Read* losses = member_of(object, "losses");
-  if (!losses || !losses->is_object()) return totals;
-  for (const auto& [reason, count] : losses->items())
-    if (count.is_number_unsigned() && count.get<std::uint64_t>())
-      totals.losses.emplace(reason, count.get<std::uint64_t>());
+  totals.losses = losses_in(object);
   return totals;
-}
-
-std::optional<Accounts> accounts_in(const Read& object) {
-  auto entered = count_in(object, "entered"), emitted = count_in(object, "emitted"),
-       dropped = count_in(object, "dropped"), received = count_in(object, "received");
-  if (!entered || !emitted || !dropped || !received) return std::nullopt;
-  return Accounts{*entered, *emitted, *dropped, *received};
 }
 
 GpuOperationCounts work_counts_in(const Read& object) {
@@ -111,7 +90,7 @@ std::string end_line(const FileEnd& end) {
       LineFields& totals = out["whole"] = LineFields::object();
       set_totals(totals, whole);
     }
-    out["accounts"] = accounts_of(whole);
+    if (end.has_accounts) out["accounts"] = accounts_fields(whole.accounts);
     const KernelNameCounts& names = whole.kernel_names;
     if (names.confirmed || names.contradicted)
       out["kernel_names"] = {{"confirmed", names.confirmed}, {"contradicted", names.contradicted}};

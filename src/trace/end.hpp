@@ -16,6 +16,7 @@ namespace cudabpf {
 struct FileEnd {
   FilePart part;
   bool last = true;             // the trace ends, too
+  bool has_accounts = true;     // false: those of `totals` are not known
   Totals totals;                // of this file; its reason, if only the trace goes on
   std::optional<Totals> whole;  // of all files; only in the last of several
   std::uint64_t lines = 0;      // in this file, including the header and the last line

@@ -1,10 +1,10 @@
 #include "trace/header.hpp"
 
 #include <iterator>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "trace/fields_in.hpp"
 #include "trace/write/line_text.hpp"
 #include "util/text/json_text.hpp"
 
@@ -47,28 +47,18 @@ LineFields sampling_fields(const Sampling& sampling) {
   return out;
 }
 
+LineFields feature_fields(const Feature& feature) {
+  LineFields fields = {{"name", feature.name},
+                       {"state", FEATURE_STATES[static_cast<int>(feature.state)]}};
+  set_unless_empty(fields, "why", feature.why);
+  if (feature.disabled) fields["disabled"] = true;
+  return fields;
+}
+
 using ReadJson = nlohmann::json;
 
 // More than a machine has, and little memory: as text, a list of empty objects is short.
 constexpr std::size_t MAX_THINGS = 4096, MAX_TEXTS = (64 << 10) + 1;
-
-// ns that may be added to others; 0: not known.
-std::uint64_t time_in(const ReadJson& object, const char* key, std::int64_t unit = 1) {
-  auto time = number_in<std::int64_t>(object, key).value_or(0);
-  constexpr std::int64_t LATEST = std::numeric_limits<std::int64_t>::max();
-  return time > 0 && time <= LATEST / unit ? static_cast<std::uint64_t>(time * unit) : 0;
-}
-
-// What `read` makes of each object in the list; it may make nothing.
-template <typename Thing, typename ReadOne>
-std::vector<Thing> things_in(const ReadJson& object, const char* key, ReadOne read) {
-  std::vector<Thing> things;
-  if (const ReadJson* list = list_in(object, key))
-    for (const ReadJson& one : *list)
-      if (std::optional<Thing> thing; things.size() < MAX_THINGS && one.is_object())
-        if ((thing = read(one))) things.push_back(std::move(*thing));
-  return things;
-}
 
 std::optional<Gpu> gpu_in(const ReadJson& json) {
   return Gpu{number_in<int>(json, "index").value_or(-1), text_in(json, "name"),
@@ -97,7 +87,7 @@ std::optional<Sampling> sampling_in(const ReadJson& header) {
   sampling.period_ns = time_in(*json, "period_ms", NS_IN_MILLISECOND);
   sampling.window_ns = time_in(*json, "window_ms", NS_IN_MILLISECOND);
   sampling.slow_ns = time_in(*json, "slow_ms", NS_IN_MILLISECOND);
-  sampling.gpus = things_in<SampledGpu>(*json, "gpus", sampled_gpu_in);
+  sampling.gpus = things_in<SampledGpu>(*json, "gpus", MAX_THINGS, sampled_gpu_in);
   sampling.own_pids = flag_in(*json, "own_pids").value_or(false);
   sampling.why_not = text_in(*json, "why");
   sampling.switches = text_in(*json, "switches") == "fecs";
@@ -135,16 +125,6 @@ std::optional<Feature> feature_in(const ReadJson& json) {
   return feature;
 }
 
-RankVariables rank_in(const ReadJson& header) {
-  RankVariables rank;
-  const ReadJson* json = member_of(header, "rank");
-  if (!json || !json->is_object()) return rank;
-  for (std::string_view name : RANK_VARIABLES)
-    if (auto value = number_in<std::uint32_t>(*json, std::string(name).c_str()))
-      rank.emplace_back(name, *value);
-  return rank;
-}
-
 std::vector<std::uint32_t> pids_in(const ReadJson& header) {
   std::vector<std::uint32_t> pids;
   if (const ReadJson* list = list_in(header, "pids"))
@@ -160,13 +140,15 @@ ReadJson object_in(std::string_view line) {
 
 }  // namespace
 
-std::string header_line(const Session& session, const FilePart& part) {
+std::string header_line(const Session& session, const FilePart& part,
+                        const std::vector<MergedTrace>& merged) {
   LineFields out = {{"type", "trace"},
                     {"format", "cudabpf-trace"},
                     {"format_version", FORMAT_VERSION},
                     {"version", session.version}};
   if (part.number) out["part"] = part.number;
   if (part.number || part.since) out["since"] = part.since;
+  if (!merged.empty()) out["merged"] = merged_fields(merged);
   out["host"] = session.host;
   out["linux"] = session.linux_release;
   out["boot_id"] = session.boot_id;
@@ -210,13 +192,8 @@ std::string header_line(const Session& session, const FilePart& part) {
     out["libraries"].push_back(std::move(fields));
   }
   out["features"] = LineFields::array();
-  for (const Feature& feature : session.features) {
-    LineFields fields = {{"name", feature.name},
-                         {"state", FEATURE_STATES[static_cast<int>(feature.state)]}};
-    set_unless_empty(fields, "why", feature.why);
-    if (feature.disabled) fields["disabled"] = true;
-    out["features"].push_back(std::move(fields));
-  }
+  for (const Feature& feature : session.features)
+    out["features"].push_back(feature_fields(feature));
   return line_of(std::move(out));
 }
 
@@ -249,13 +226,14 @@ std::optional<TraceHeader> header_in(std::string_view line) {
   header.format_version = text("format_version");
   header.version = text("version");
   header.part = {number_in<unsigned>(json, "part").value_or(0), time_in(json, "since")};
+  header.merged = merged_in(json);
   header.host = text("host");
   header.linux_release = text("linux");
   header.boot_id = text("boot_id");
   header.rank = rank_in(json);
   header.arch = text("arch");
   header.driver = text("driver");
-  header.gpus = things_in<Gpu>(json, "gpus", gpu_in);
+  header.gpus = things_in<Gpu>(json, "gpus", MAX_THINGS, gpu_in);
   header.sampling = sampling_in(json);
   header.mode = text("mode");
   header.source = text("source");
@@ -276,8 +254,8 @@ std::optional<TraceHeader> header_in(std::string_view line) {
   header.ring_size = number_in<std::uint64_t>(json, "ring_size").value_or(0);
   header.clocks = clocks_in(json);
   header.clock_error = clock_error_in(json);
-  header.libraries = things_in<Library>(json, "libraries", library_in);
-  header.features = things_in<Feature>(json, "features", feature_in);
+  header.libraries = things_in<Library>(json, "libraries", MAX_THINGS, library_in);
+  header.features = things_in<Feature>(json, "features", MAX_THINGS, feature_in);
   return header;
 }
 

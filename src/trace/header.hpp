@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cudabpf/sink.hpp"
+#include "trace/merged.hpp"
 
 namespace cudabpf {
 
@@ -23,7 +24,9 @@ struct FilePart {
   bool operator==(const FilePart&) const = default;
 };
 
-std::string header_line(const Session& session, const FilePart& part);
+// `merged`: the traces that it was made of; empty: it was recorded.
+std::string header_line(const Session& session, const FilePart& part,
+                        const std::vector<MergedTrace>& merged = {});
 
 // Three clocks at ts 0, or at a trace's end, in ns. 0: not known.
 struct TraceClocks {
@@ -38,6 +41,7 @@ struct TraceHeader {
   std::string format, format_version;
   std::string version;  // of cudabpf
   FilePart part;
+  std::vector<MergedTrace> merged;  // empty: it was recorded
   std::string host, linux_release, boot_id, arch;
   RankVariables rank;
   std::string driver;     // the NVIDIA kernel driver's version

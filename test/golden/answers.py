@@ -73,6 +73,8 @@ ANSWERS["summary-measured-all"] = ["summary", "--all", GPU_EXECUTION]
 # Programs that one thing bounds each, as scripts/workloads/bounded.py makes them.
 for bound in ("gpu", "queue", "host", "copies", "memory", "exhausted", "fault"):
     ANSWERS[f"bound-{bound}"] = ["summary", f"test/golden/bounds/{bound}.jsonl.zst"]
+# Traces of two boots, whose clocks were not synchronised; and of one.
+ANSWERS["merge"] = ["merge", TRANSFORMER, GPT2, TWO_GPUS, "-o", "/dev/null"]
 STATUS = {"diff-conditions": 118, "diff-repeated": 118, "diff-graphs": 119, "diff-measured": 118,
           "diff-measured-otherwise": 119}  # of others: 0
 cudabpf = ""  # pylint: disable=invalid-name
@@ -110,7 +112,7 @@ class Answers(unittest.TestCase):
             with self.subTest(name):
                 parsed = json.loads(answer(name, "--json"))
                 self.assertEqual(len(parsed), len(parsed.keys()))
-                if arguments[0] != "diff":
+                if arguments[0] not in ("diff", "merge"):
                     self.assertTrue(parsed["trace"]["complete"])
                     self.assertEqual(parsed["trace"]["losses"], {})
 

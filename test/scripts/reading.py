@@ -69,9 +69,9 @@ class Reading(unittest.TestCase):
         """Here, in the answers that are kept, and in the benchmark."""
         listed = re.search(r"^Subcommands that read traces:\n((?:  .*\n)+)", self.ask("--help")[0], re.MULTILINE)[1]
         readers = re.findall(r"^  (\w+)", listed, re.MULTILINE)
-        self.assertEqual(set(readers), {*READERS, "diff", "report", "serve", "export"})
+        self.assertEqual(set(readers), {*READERS, "merge", "diff", "report", "serve", "export"})
         readers.remove("serve")  # takes no trace, and has tests of its own
-        for script, without in (("test/golden/answers.py", {"report", "export"}), ("scripts/bench-analyze", set())):
+        for script, without in (("test/golden/answers.py", {"report", "export"}), ("scripts/bench-analyze", {"merge"})):
             words = set(re.findall(r'"(\w+)', (ROOT / script).read_text(encoding="utf-8")))
             words |= set(re.findall(r'f"(\w+) --', (ROOT / script).read_text(encoding="utf-8")))
             self.assertLessEqual(set(readers) - without, words, script)

@@ -58,7 +58,10 @@ class Store(unittest.TestCase):
         cls.folder = pathlib.Path(tempfile.mkdtemp())
         cls.addClassCleanup(shutil.rmtree, cls.folder)
         shutil.copy(HANDMADE, cls.folder / ODD_NAME)
-        cls.traces = [str(path) for path in [*RECORDED, cls.folder / ODD_NAME]]
+        merged = cls.folder / "merged.jsonl.zst"  # of two hosts
+        two = [path for path in RECORDED if path.name.startswith(("h200-gpt2", "h200-two-gpus"))]
+        subprocess.run([CUDABPF, "merge", *two, "-o", merged], stdout=subprocess.DEVNULL, check=True)
+        cls.traces = [str(path) for path in [*RECORDED, merged, cls.folder / ODD_NAME]]
         sql = subprocess.run([CUDABPF, "schema", cls.engine, *cls.traces], stdout=subprocess.PIPE, text=True, check=True).stdout
         (cls.folder / "load.sql").write_text(sql, encoding="utf-8")
         done = subprocess.run(["node", HERE / cls.engine / "run.mjs", cls.folder / "load.sql"], input=json.dumps(list(QUERIES.values())),

@@ -135,7 +135,8 @@ Result<std::vector<Paths>> one_or_two(const ReportFlags& flags) {
   auto traces = TRY(traces_of(flags.paths, TracesAre::any));
   if (traces.size() > 2)
     return Error{fmt::format("report takes one trace, or two to compare, not {}", traces.size()),
-                 "diff compares several runs a side", exit_code::USAGE};
+                 "diff compares several runs a side; merge makes one trace of several hosts'",
+                 exit_code::USAGE};
   if (traces.size() == 2 && (flags.part.any() || flags.part.whose.any()))
     return Error{"two traces are compared whole",
                  "a part, or one thread, can be shown of one trace", exit_code::USAGE};
@@ -185,6 +186,8 @@ void add_report(CLI::App& app, Action& action) {
       {"report traces/h200-gpt2.jsonl.zst   writes h200-gpt2.html",
        "report --phase inference -o inference.html traces/h200-gpt2.jsonl.zst   a part of it",
        "report traces/h200-gpt2.jsonl.zst traces/h200-transformer.jsonl.zst   two, side by side"});
+  sub->get_option("trace")->description(
+      "The trace, or two to compare, plain or .zst; if rotated, all files in order; -: stdin");
   sub->add_option("-o,--output", flags->output,
                   "The file, or a folder for it; -: stdout [named after the trace]")
       ->type_name("PATH");

@@ -90,4 +90,11 @@ LineFields rank_fields(const RankVariables& rank) {
   return fields;
 }
 
+LineFields accounts_fields(const Accounts& accounts) {
+  return {{"entered", accounts.entered},
+          {"emitted", accounts.emitted},
+          {"dropped", accounts.dropped},
+          {"received", accounts.received}};
+}
+
 }  // namespace cudabpf

@@ -4,7 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "cudabpf/event.hpp"
+#include "cudabpf/sink.hpp"
 #include "util/system/clock.hpp"
 
 namespace cudabpf {
@@ -21,5 +21,6 @@ void set_unless_empty(LineFields& object, const char* key, const std::string& te
 LineFields library_fields(const Library& library);
 LineFields clock_error_fields(const ClockError& error);
 LineFields rank_fields(const RankVariables& rank);
+LineFields accounts_fields(const Accounts& accounts);
 
 }  // namespace cudabpf

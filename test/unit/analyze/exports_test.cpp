@@ -153,22 +153,22 @@ TEST_CASE("A graph's launch for Chrome names the kernels that run") {
 TEST_CASE("Rows of a table") {
   std::string text = csv(HOSTILE);
   std::string columns = text.substr(0, text.find('\n'));
-  CHECK(columns.starts_with("id,type,op,name,library,symbol,ts_ns,duration_ns,pid,tid,ret,"));
+  CHECK(columns.starts_with("id,host,type,op,name,library,symbol,ts_ns,duration_ns,pid,tid,ret,"));
   CHECK(text.substr(columns.size() + 1) ==
-        "1,kernel,launch,cuLaunchKernel,,,1234567,3007,7,8,0,,,,,,,,,,,0x0,true,,"
+        "1,,kernel,launch,cuLaunchKernel,,,1234567,3007,7,8,0,,,,,,,,,,,0x0,true,,"
         "\"a,\"\"b\"\"??[31m</script>\",1x2x3,4x5x6,9,,,,,,,,,,,,,,,,,,,,,,"
         "\"{\"\"x\"\":\"\"y,\\\"\"z\\\"\"\"\"}\"\n");
   CHECK(csv(R"({"type":"process","op":"exit","pid":7,"ts":1})") == columns + "\n");
   // A sample's figures are in one column, as they are in the line.
   const std::string sample = R"({"type":"gpu","op":"sample","ts":5,"gpu":3,"power_w":704.1})";
   text = csv(sample).substr(columns.size() + 1);
-  CHECK(text.starts_with(",gpu,sample,,,,5,"));
+  CHECK(text.starts_with(",,gpu,sample,,,,5,"));
   CHECK(
       text.ends_with(",\"{\"\"type\"\":\"\"gpu\"\",\"\"op\"\":\"\"sample\"\",\"\"ts\"\":5,"
                      "\"\"gpu\"\":3,\"\"power_w\"\":704.1}\"\n"));
   // U+009B begins an escape on some terminals; other letters stay.
   text = csv(R"({"type":"lost","reason":"a\u009b31m \u00e9","ts":1,"count":2})");
-  CHECK(text.substr(columns.size() + 1).starts_with(",lost,,\"a?31m \xc3\xa9\",,,1,"));
+  CHECK(text.substr(columns.size() + 1).starts_with(",,lost,,\"a?31m \xc3\xa9\",,,1,"));
 }
 
 TEST_CASE("Copies as Alnair's profiler reports them") {
@@ -404,7 +404,7 @@ TEST_CASE("What a GPU did is a row of a table") {
   CHECK(columns.find("call,size,kind,") != std::string::npos);
   CHECK(columns.find("queue,node,direction,unjoined,") != std::string::npos);
   std::string row = text.substr(text.rfind('\n', text.size() - 2) + 1);
-  CHECK(row.starts_with(",gpu,kernel,,,,4000,1500,7,,,,,,,3,"));
+  CHECK(row.starts_with(",,gpu,kernel,,,,4000,1500,7,,,,,,,3,"));
   CHECK(row.find(",void f<int>(int*),1x2x3,4x5x6,9,") != std::string::npos);
   CHECK(row.find(",2,6,") != std::string::npos);
 }
