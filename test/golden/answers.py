@@ -75,6 +75,8 @@ for bound in ("gpu", "queue", "host", "copies", "memory", "exhausted", "fault"):
     ANSWERS[f"bound-{bound}"] = ["summary", f"test/golden/bounds/{bound}.jsonl.zst"]
 # Traces of two boots, whose clocks were not synchronised; and of one.
 ANSWERS["merge"] = ["merge", TRANSFORMER, GPT2, TWO_GPUS, "-o", "/dev/null"]
+ANSWERS["summary-merged"] = ["summary", TRANSFORMER, GPT2]
+ANSWERS["timeline-merged"] = ["timeline", GPT2, TWO_GPUS]
 STATUS = {"diff-conditions": 118, "diff-repeated": 118, "diff-graphs": 119, "diff-measured": 118,
           "diff-measured-otherwise": 119}  # of others: 0
 cudabpf = ""  # pylint: disable=invalid-name

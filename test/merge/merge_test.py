@@ -6,6 +6,7 @@ CUDABPF_BUILD names the build folder. UPDATE_GOLDEN=1 rewrites test/merge/merged
 the difference. Exit status 77: skipped, with the reason printed.
 """
 import collections
+import csv
 import json
 import os
 import pathlib
@@ -102,6 +103,31 @@ class Merge(unittest.TestCase):
         self.assertEqual([one["offset_us"] for one in trace["merged"]], [0, 100])
         self.assertEqual((trace["order_bound_us"], trace["hosts"]), (0, ["node1", "node2"]))
         self.assertIn("the order of events is exact", self.cudabpf("gaps", *traces).stdout)
+
+    def test_rows_of_hosts(self):
+        """Pictures name the host of each process, and have those of a host together."""
+        recorded = [ROOT / f"traces/h200-{name}.jsonl.zst" for name in ("two-gpus", "gpt2")]
+        traces = self.host("node1", recorded[0], begins=3_000_000_000), self.host("node2", recorded[1])
+        processes = self.answer("timeline", *traces)["timeline"]["processes"]
+        named = [(one["pid"], one["host"]) for one in processes]
+        self.assertEqual(sorted(named), [(646, "node1"), (697, "node1"), (698, "node1"), (10_000_629, "node2")])
+        self.assertIn([host for _, host in named], (["node1"] * 3 + ["node2"], ["node2"] + ["node1"] * 3))
+        page = self.cudabpf("timeline", *traces).stdout
+        self.assertIn("process 10000629 python3 on node2\n", page)
+        gpus = page.split("GPUs, from NVML (all processes)\n")[1]
+        self.assertRegex(gpus, r"^  GPU \d+, SM activity")  # below no process's name
+        self.cudabpf("timeline", *traces, "--svg", self.folder / "t.svg")
+        self.assertIn("on node2", (self.folder / "t.svg").read_text())
+        self.cudabpf("export", *traces, "--format", "all", "--plain", "-o", self.folder)
+        chrome = json.loads((self.folder / "node1.chrome.json").read_text())["traceEvents"]
+        names = {event["pid"]: event["args"]["name"] for event in chrome if event["name"] == "process_name"}
+        self.assertEqual({pid: names[pid] for pid, _ in named}, {pid: f"python3 on {host}" for pid, host in named})
+        self.assertIn(b"python3 on node2", (self.folder / "node1.perfetto-trace").read_bytes())
+        rows = list(csv.DictReader((self.folder / "node1.csv").read_text().splitlines()))
+        self.assertEqual({(row["host"], int(row["pid"]) // 10_000_000) for row in rows if row["pid"]}, {("node1", 0), ("node2", 1)})
+        self.assertIn("10000629 python3 on node2", self.cudabpf("summary", *traces).stdout)
+        self.assertIn("process 10000629 python3 on node2", self.cudabpf("calls", "--by", "pid", *traces).stdout)
+        self.assertIn("report takes one trace, or two to compare, not 3", self.cudabpf("report", *traces, traces[0], status=2).stderr)
 
     def test_process_recorded_twice(self):
         traces = self.host("node1.a", SMALL, boot="one"), self.host("node1.b", SMALL, boot="one", monotonic=50_000_001_000)

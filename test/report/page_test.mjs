@@ -148,6 +148,16 @@ test("the command is said, and which thread the verdict is about", () => opened(
   assert.equal(await page.locator(".of-processes").count(), 0);
 }));
 
+test("of several hosts each process has its own, and those of a host are together", () => opened("hosts", async (page) => {
+  assert.ok((await page.locator("header .where").allTextContents()).some((text) => text.includes("clocks differ is NOT KNOWN")));
+  const names = await page.evaluate(() => window.cudabpfReport.canvas.layout.rows.filter((row) => !row.lane).map((row) => row.label));
+  assert.deepEqual([...names].sort(), ["python3 10000629 on vm (2)", "python3 646 on vm", "python3 697 on vm", "python3 698 on vm"]);
+  const hosts = names.map((name) => name.split(" on ")[1]);
+  assert.equal(hosts.filter((host, index) => host !== hosts[index - 1]).length, 2);
+  const processes = await page.locator(".of-processes tbody tr td:first-child").allTextContents();
+  assert.ok(processes.some((text) => text.startsWith("python3 10000629 on vm (2)")), processes.join());
+}));
+
 test("of several processes each has a row, before the verdict of one", () => opened("machine", async (page) => {
   const names = page.locator(".of-processes tbody .place .text");
   assert.deepEqual(await names.allTextContents(), ["trainer 108", ...[0, 1, 2, 3, 4].map((i) => `worker-${i} ${100 + i}`)]);

@@ -153,7 +153,9 @@ def make_reports(cudabpf, folder):
 
     def ask(*arguments):
         return subprocess.run([cudabpf, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
-    traces = {**TRACES, "hostile": folder / "hostile.jsonl", "kept": folder / "kept.jsonl", "machine": folder / "machine.jsonl"}
+    traces = {**TRACES, "hostile": folder / "hostile.jsonl", "kept": folder / "kept.jsonl", "machine": folder / "machine.jsonl",
+              "hosts": folder / "hosts.jsonl.zst"}
+    ask("merge", *(ROOT / f"traces/h200-{name}.jsonl.zst" for name in ("two-gpus", "gpt2")), "-o", traces["hosts"])
     recorded = cudabpf.parent / "test/report_simulated"
     shutil.copytree(recorded if recorded.exists() else record_simulated(cudabpf.parent), folder, dirs_exist_ok=True)
     if (folder / "simulated.jsonl").exists():  # else it was not built

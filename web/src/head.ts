@@ -95,11 +95,12 @@ export interface HeadActions { show(span: Span): void; showProcess(pid: number):
 
 export function headOf(answers: Answers, actions: HeadActions): HTMLElement {
   const show = (span: Span) => actions.show(span), command = commandOf(answers);
-  const { part, since_us } = answers.trace, { verdict } = answers.answers.summary.summary;
+  const { part, since_us, order } = answers.trace, { verdict } = answers.answers.summary.summary;
   return h("header", {},
     h("div", { class: "title" }, h("h1", {}, answers.title), themeButton(() => actions.recolor())),
     command && h("p", { class: "command" }, h("code", {}, command)),
     h("p", { class: "where" }, answers.heading),
+    order && h("p", { class: "where" }, order),
     since_us !== undefined && h("p", { class: "where" }, `Begins at ${micro(since_us)}: anything earlier is not in it.`),
     part && h("p", { class: "where" }, `This is a part of the trace${part.name ? `: ${part.name}` : ""}, from ${micro(part.from_us)} to ${micro(part.to_us)}.`),
     losses(answers), processesOf(answers, (pid) => actions.showProcess(pid)),

@@ -1,24 +1,23 @@
 // Of which process and thread the verdict, phases and iterations are; and, where there are several, a row for each before them.
 import type { Answers, ProcessRow } from "./data/answers";
+import { nameOfProcess } from "./data/timeline";
 import { h, type Child } from "./dom";
 import { count, micro } from "./format";
 import { tableOf, type Column } from "./tables/table";
 
 const AT_FIRST = 6;
 
-const nameOf = ({ pid, comm }: { pid: number; comm?: string }) => `${comm || "process"} ${pid}`;
-
 export function whoseOf({ answers }: Answers): Child {
   const { shown } = answers.summary.summary;
   if (!shown) return null;
   const others = shown.other_launches ? ` Other threads made ${count(shown.other_launches)} launches.` : "";
-  return h("p", { class: "note whose" }, h("b", {}, `${nameOf(shown)}, thread ${shown.tid}`),
+  return h("p", { class: "note whose" }, h("b", {}, `${nameOfProcess(shown)}, thread ${shown.tid}`),
     shown.other_launches ? ", which launches most: the verdict, phases and iterations are its own." : "", others);
 }
 
 export function columnsOf(rows: ProcessRow[]): Column<ProcessRow>[] {
   const has = (of: (row: ProcessRow) => unknown) => rows.some((row) => of(row));
-  return [{ title: "process", value: nameOf },
+  return [{ title: "process", value: nameOfProcess },
     ...(has((row) => row.command) ? [{ title: "command", value: (row: ProcessRow) => row.command, wide: true }] : []),
     { title: "threads", value: (row) => row.threads, show: (row) => count(row.threads) },
     { title: "calls", value: (row) => row.calls, show: (row) => count(row.calls) },

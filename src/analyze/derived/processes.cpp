@@ -32,6 +32,7 @@ void Processes::follow(Line& line) {
   if (of_process && (line.op == start_ || line.op == fork_)) leave(line.pid);
   Process& process = this->process(line.pid);
   process.last_line = lines_;
+  process.host = line.host;
   line.process = &process;
   if (of_process) {
     note(line, process);

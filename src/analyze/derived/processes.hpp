@@ -17,6 +17,7 @@ namespace cudabpf::analyze {
 struct Process {
   std::uint64_t number = 0;  // from 1, in the order of their first lines
   std::uint32_t pid = 0, ppid = 0;
+  Name host;                // in a merge of several hosts' traces; none: there is one
   Name comm;                // its current name; none: not known
   Name command;             // its command line; none: not known
   Name container;           // "docker 8f2b…"; none: in none, or no line said so

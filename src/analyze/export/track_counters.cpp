@@ -72,13 +72,18 @@ constexpr std::string_view unit_text(GpuUnit unit) {
 
 }  // namespace
 
+std::string Tracks::on_host(const Line& line) const {
+  return line.host ? fmt::format(" on {}", names_.text(line.host)) : std::string();
+}
+
 // As NVML reported: counters do not fall to zero where there is no sample. The energy used since
 // the driver was loaded is not drawn.
 void Tracks::gpu_sample(const Line& line) {
   GpuSample sample = sample_in(line);
   auto draw = [&](const std::optional<double>& value, GpuUnit unit, std::string_view title) {
     if (!value || unit == GpuUnit::joules) return;
-    std::string name = fmt::format("GPU {}: {}{}", sample.device, title, unit_text(unit));
+    std::string name =
+        fmt::format("GPU {}{}: {}{}", sample.device, on_host(line), title, unit_text(unit));
     Track& track = machine_track(name, Track::Kind::counter, unit == GpuUnit::bytes);
     out_.counter(track, sample.ts, static_cast<std::uint64_t>(std::llround(*value)));
   };

@@ -14,8 +14,9 @@ namespace {
 
 using Shape = TrackWriter::Shape;
 
-// Beyond any pid of Linux: a multiple of this is added to distinguish reused pids.
-constexpr std::uint32_t ANOTHER_PROCESS = 10'000'000;
+// A multiple of this is added to distinguish reused pids: such numbers are pids of no process, or,
+// in a merge, of one of another host.
+constexpr std::uint32_t ANOTHER_PROCESS = PIDS_OF_HOST;
 constexpr std::uint32_t MAX_AGAIN = 400;
 // A trace says when work was put into a stream, but not when the GPU did it.
 constexpr std::string_view NOT_WHEN_RUN = ": when enqueued, not when run";
@@ -238,6 +239,15 @@ void Tracks::enqueued(Process& process, const Line& call, std::uint64_t flow) {
   out_.enqueued(stream, call, flow);
 }
 
+// Its pid, unless another process's tracks have that number.
+std::uint32_t Tracks::number_for(std::uint32_t pid) {
+  std::uint32_t number = pid;
+  for (std::uint32_t i = 0; i < MAX_AGAIN && numbers_.contains(number); i++)
+    number += ANOTHER_PROCESS;
+  if (numbers_.size() < MAX_TRACKS) numbers_.insert(number);
+  return number;
+}
+
 Tracks::Process& Tracks::process(std::uint32_t pid) {
   if (last_process_ && last_process_->track.pid == pid) return *last_process_;
   auto at = processes_.find(pid);
@@ -247,9 +257,7 @@ Tracks::Process& Tracks::process(std::uint32_t pid) {
     kept_++;
     Track& track = at->second.track;
     track.pid = pid;
-    std::uint32_t before = again_.contains(pid) ? again_[pid] : 0;
-    track.process = pid + before % MAX_AGAIN * ANOTHER_PROCESS;
-    if (before || again_.size() < MAX_TRACKS) again_[pid]++;
+    track.process = number_for(pid);
     announce(track, Track::Kind::process, &track, nullptr, process_name(pid));
     if (of_line_ && of_line_->pid == pid && by_number_.size() < MAX_TRACKS)
       by_number_[of_line_->number] = track;
@@ -327,8 +335,10 @@ Track& Tracks::machine_track(const std::string& name, Track::Kind kind, bool byt
 }
 
 std::string Tracks::process_name(std::uint32_t pid) const {
-  bool is_its = of_line_ && of_line_->pid == pid;
-  return is_its ? std::string(names_.text(of_line_->comm)) : "";
+  if (!of_line_ || of_line_->pid != pid) return {};
+  std::string name(names_.text(of_line_->comm));
+  if (of_line_->host) name += fmt::format(" on {}", names_.text(of_line_->host));
+  return name;
 }
 
 }  // namespace cudabpf::analyze

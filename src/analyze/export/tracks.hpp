@@ -95,6 +95,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   void gpu_error(const Line& line);
   void gpu_sample(const Line& line);
   void draw_residents(const GpuSample& sample);
+  std::string on_host(const Line& line) const;  // " on node2", where there are several
   void lost(const Line& line);
   void gpu_times(const Line& line);
   void gpu_operation(const Line& line);
@@ -123,6 +124,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   void set(Counter& counter, std::uint64_t ts, std::uint64_t value);
   void write(Counter& counter);
 
+  std::uint32_t number_for(std::uint32_t pid);
   Process& process(std::uint32_t pid);
   Thread& thread(Process& process, std::uint32_t tid);
   void close(Process& process);
@@ -145,7 +147,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   std::map<std::uint32_t, Process> processes_;
   Process* last_process_ = nullptr;
   const analyze::Process* of_line_ = nullptr;
-  HashMap<std::uint32_t, std::uint32_t> again_;                // how often a pid was used before
+  HashSet<std::uint32_t> numbers_;                             // of processes that have tracks
   std::unordered_map<std::uint64_t, Track> by_number_;         // processes, the gone ones too
   std::map<std::string, Track> machine_;                       // by name
   std::map<std::uint32_t, std::set<std::uint32_t>> resident_;  // by GPU: pids that had it last

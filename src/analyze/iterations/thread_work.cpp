@@ -77,6 +77,7 @@ ThreadsAtWork::Open& ThreadsAtWork::thread(const Line& line) {
     ProcessWork& process = open_processes_[key.first].work;
     process.number = key.first;
     process.pid = line.pid;
+    process.host = line.process->host;
     process.comm = line.process->comm;
     process.command = line.process->command;
   }

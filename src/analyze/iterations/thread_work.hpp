@@ -82,6 +82,7 @@ struct ThreadWork {
 struct ProcessWork {
   std::uint64_t number = 0;  // in the trace
   std::uint32_t pid = 0;
+  Name host;           // where there are several
   Name comm, command;  // if known
   std::uint64_t threads = 0, calls = 0, launches = 0, waiting = 0;
 

@@ -37,6 +37,7 @@ class LaneOwners {
   struct Process {
     std::uint64_t number = 0;  // in the trace, since pids are reused; 0: it made no call
     std::uint32_t pid = 0;
+    Name host;  // where there are several
     Name comm;
     // Indices. A process may have only queues; where it has any, they say more than streams.
     std::vector<std::size_t> threads, streams, queues;
@@ -60,6 +61,21 @@ class LaneOwners {
   explicit LaneOwners(const Limits& limits) : limits_(limits) {}
 
   const std::vector<Process>& processes() const { return processes_; }
+  // Those of a host together, the hosts and their processes as they came.
+  std::vector<const Process*> by_host() const {
+    std::vector<const Process*> all;
+    std::vector<Name> hosts;
+    for (const Process& process : processes_) {
+      all.push_back(&process);
+      if (std::find(hosts.begin(), hosts.end(), process.host) == hosts.end())
+        hosts.push_back(process.host);
+    }
+    auto place = [&](const Process* process) {
+      return std::find(hosts.begin(), hosts.end(), process->host);
+    };
+    std::stable_sort(all.begin(), all.end(), [&](auto* a, auto* b) { return place(a) < place(b); });
+    return all;
+  }
   std::vector<Thread>& threads() { return threads_; }
   const std::vector<Thread>& threads() const { return threads_; }
   std::vector<Stream>& streams() { return streams_; }
@@ -175,6 +191,7 @@ class LaneOwners {
     if (!is_its) processes_.emplace_back();
     process_by_pid_[line.pid] = index;
     processes_[index].pid = line.pid;
+    processes_[index].host = line.host;
     if (!number) return index;
     process_by_number_.emplace(number, index);
     processes_[index].number = number;

@@ -111,6 +111,7 @@ Calls::Key Calls::key_of(const Line& line) const {
 
 std::string Calls::name_of(const Line& line) const {
   std::string process = process_name(line.pid, names_.text(line.process->comm));
+  if (line.host) process += fmt::format(" on {}", names_.text(line.host));
   switch (by_) {
     case By::function:
       return {};

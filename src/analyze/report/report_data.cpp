@@ -128,9 +128,12 @@ Json owners_json(const ReportTimeline& timeline) {
   Json processes = Json::array(), threads = Json::array(), queues = Json::array(),
        streams = Json::array();
   constexpr std::size_t LONGEST = 256;
-  for (const auto& process : timeline.processes())
+  for (const auto& process : timeline.processes()) {
     processes.push_back(
         {{"pid", process.pid}, {"comm", short_text(timeline.names().text(process.comm), LONGEST)}});
+    if (process.host)
+      processes.back()["host"] = short_text(timeline.names().text(process.host), LONGEST);
+  }
   for (const auto& thread : timeline.threads())
     threads.push_back({{"process", thread.process}, {"tid", thread.tid}});
   for (const auto& queue : timeline.queues())

@@ -108,7 +108,10 @@ void Summary::add_processes(Page& page, std::size_t at_most) const {
     auto bound = bounds_.find(process.number);
     std::string text = bound == bounds_.end() ? "" : bound->second.heading();
     if (process.number == shown) text += text.empty() ? "shown below" : " (shown below)";
-    row(fmt::format("{} {}", process.pid, names_.text(process.comm)), process, std::move(text));
+    std::string host =
+        process.host ? fmt::format(" on {}", names_.text(process.host)) : std::string();
+    row(fmt::format("{} {}{}", process.pid, names_.text(process.comm), host), process,
+        std::move(text));
   }
   if (this->processes() > at_most)
     row(count_of(this->processes() - at_most, "other", "others"), others, "");
@@ -130,6 +133,7 @@ Json Summary::processes_json() const {
                 {"comm", names_.text(process.comm)},
                 {"command", command_of(process)},
                 {"shown", process.number == shown}};
+    if (process.host) one["host"] = names_.text(process.host);
     one.update(figures_json(process));
     if (auto gpu = gpu_time_of(process.number)) one["gpu_us"] = microseconds(*gpu);
     auto bound = bounds_.find(process.number);

@@ -85,6 +85,7 @@ class Timeline : public Analysis {
   std::uint64_t from() const { return window_.from; }
   std::uint64_t to() const { return window_.to; }  // known once all lines were seen
   const std::vector<Process>& processes() const { return owners_.processes(); }
+  std::vector<const Process*> by_host() const { return owners_.by_host(); }
   const Thread& thread(std::size_t index) const { return owners_.threads()[index]; }
   const Stream& stream(std::size_t index) const { return owners_.streams()[index]; }
   std::size_t threads() const { return owners_.threads().size(); }

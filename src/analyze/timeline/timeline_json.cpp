@@ -76,7 +76,8 @@ Json iterations_json(const Timeline& timeline, const TimeScale& scale) {
 Json timeline_json(const Timeline& timeline) {
   TimeScale scale({{timeline.from(), timeline.to()}}, JSON_COLUMNS, 0);
   Json processes = Json::array();
-  for (const auto& process : timeline.processes()) {
+  for (const auto* of : timeline.by_host()) {
+    const Timeline::Process& process = *of;
     if (process.empty()) continue;
     Json threads = Json::array(), streams = Json::array();
     for (std::size_t index : process.threads)
@@ -92,6 +93,7 @@ Json timeline_json(const Timeline& timeline) {
                          {"comm", timeline.names().text(process.comm)},
                          {"threads", threads},
                          {"streams", streams}});
+    if (process.host) processes.back()["host"] = timeline.names().text(process.host);
     if (!process.queues.empty()) processes.back()["queues"] = queues_json(timeline, process, scale);
     if (const ThreadWork* busiest = timeline.execution().thread();
         busiest && busiest->process == process.number)

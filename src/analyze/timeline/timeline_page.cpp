@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t LABEL_WIDTH = 25;
 constexpr std::size_t THREADS_SHOWN = 32, STREAMS_SHOWN = 16, QUEUES_SHOWN = 16, GAPS_SHOWN = 5;
 
-using Columns = std::vector<Timeline::Busy>;
+using BusyColumns = std::vector<Timeline::Busy>;
 
 class Lanes {
  public:
@@ -29,6 +29,8 @@ class Lanes {
 
   // Lines added from now on are of this process, which is named above the first of them.
   void begin(const Timeline::Process& process) { process_ = &process; }
+  // … are of no process.
+  void begin_gpus() { process_ = nullptr; }
 
   // The phases of the thread that launches most, if it is this process's.
   void add_phases(const Timeline::Process& process) {
@@ -62,7 +64,7 @@ class Lanes {
 
   // False: the thread has nothing to show here.
   bool add_thread(const Timeline::Thread& thread, bool with_counts) {
-    Columns columns = busy_columns(thread, scale_);
+    BusyColumns columns = busy_columns(thread, scale_);
     std::uint64_t busy = 0, calls = 0, ioctls = 0;
     for (const auto& column : columns) {
       busy += column.total();
@@ -92,7 +94,7 @@ class Lanes {
   // False: the queue has nothing to show here.
   bool add_queue(const Timeline::Queue& queue) {
     constexpr std::uint64_t PERCENT = 100;
-    Columns columns = busy_columns(queue, scale_);
+    BusyColumns columns = busy_columns(queue, scale_);
     std::uint64_t busy = 0;
     for (const auto& column : columns) busy += column.total();
     if (!busy) return false;
@@ -137,7 +139,7 @@ class Lanes {
     process_ = nullptr;
   }
 
-  void note_seen(const Columns& columns) {
+  void note_seen(const BusyColumns& columns) {
     for (const auto& column : columns)
       for (std::size_t i = 0; i < CATEGORIES; i++)
         if (column.time[i]) seen_.insert(static_cast<Category>(i));
@@ -189,7 +191,7 @@ class Lanes {
   }
 
   // What took most of each column, lighter if calls took less than half of it.
-  std::string lane_of(const Columns& columns) {
+  std::string lane_of(const BusyColumns& columns) {
     const auto& pieces = scale_.pieces();
     for (std::size_t i = 0; i < pieces.size(); i++) {
       if (i) painter_.put(FOLD, "90");
@@ -210,7 +212,7 @@ class Lanes {
   }
 
   template <typename Count>
-  void add_density(const Columns& columns, std::string_view name, Count&& count) {
+  void add_density(const BusyColumns& columns, std::string_view name, Count&& count) {
     std::vector<std::uint64_t> counts;
     counts.reserve(columns.size());
     for (const auto& busy : columns) counts.push_back(count(busy));
@@ -307,6 +309,7 @@ void add_gpu_lanes(Page& page, const Timeline& timeline, Lanes& lanes) {
     page.blank();
     page.heading("GPUs, from NVML (all processes)");
   }
+  lanes.begin_gpus();
   bool any = false;
   for (const auto& [device, activity] : timeline.gpus()) any |= lanes.add_gpu(device, activity);
   if (!any) page.cut(before);
@@ -317,7 +320,8 @@ void add_lanes(Page& page, const Timeline& timeline, const TimelineView& view) {
   if (!view.whole.empty()) seen = add_overview(page, timeline, view);
   Lanes lanes(page, timeline, view.shown);
   std::size_t threads = 0, streams = 0, queues = 0, replaced = 0;
-  for (const auto& process : timeline.processes()) {
+  for (const auto* of : timeline.by_host()) {
+    const Timeline::Process& process = *of;
     if (process.empty() || threads == THREADS_SHOWN) continue;
     lanes.begin(process);
     if (view.whole.empty()) lanes.add_phases(process);
@@ -357,6 +361,7 @@ void add_lanes(Page& page, const Timeline& timeline, const TimelineView& view) {
 std::string name_of(const Timeline& timeline, const Timeline::Process& process) {
   std::string name = fmt::format("process {}", process.pid);
   if (process.comm) name += " " + printable(std::string(timeline.names().text(process.comm)));
+  if (process.host) name += " on " + printable(std::string(timeline.names().text(process.host)));
   return name;
 }
 

@@ -33,7 +33,8 @@ class Gantt {
     draw_legend();
     if (!view_.whole.empty()) draw_overview();
     TimelineSection section(svg_, timeline_, view_.shown, resolution_, y_);
-    for (const auto& process : timeline_.processes()) {
+    for (const auto* of : timeline_.by_host()) {
+      const Timeline::Process& process = *of;
       if (process.empty()) continue;
       section.begin(process);
       section.execution_of(process, true);

@@ -61,7 +61,7 @@ export interface FailureRow {
 export interface OpenRow { what: string; ts: number; open_us?: number; pid: number; tid: number }
 export interface ExitRow { pid: number; ts: number; comm: string; exit_code?: number; signal?: number }
 export interface ProcessRow {
-  pid: number; comm: string; threads: number; calls: number; launches: number; waiting_us: number;
+  pid: number; comm: string; host?: string; threads: number; calls: number; launches: number; waiting_us: number;
   command?: string; shown?: boolean; gpu_us?: number; verdict?: { title: string; sure: string } | null;
 }
 
@@ -85,7 +85,7 @@ export interface Answers {
   version: string; title: string; heading: string; missing: string;
   command: string[] | null; columns: Columns;
   served?: { ended: boolean; running: boolean }; // by `serve`, and not a file by itself
-  trace: { calls: number; duration_us: number; complete: boolean; losses: Record<string, Loss>; missing: unknown[]; malformed: number; started?: string; since_us?: number;
+  trace: { calls: number; duration_us: number; complete: boolean; losses: Record<string, Loss>; missing: unknown[]; malformed: number; started?: string; since_us?: number; order?: string;
     part?: { from_us: number; to_us: number; name?: string } };
   answers: {
     summary: { summary: {

@@ -38,9 +38,10 @@ export interface Iterations {
   begin: Float64Array; end: Float64Array; // ns
   launches: Uint32Array;
 }
+export interface ProcessOf { pid: number; comm?: string; host?: string } // host: where there are several
 interface Meta {
   from: number; to: number; resolution_ns: number;
-  processes: { pid: number; comm: string }[];
+  processes: ProcessOf[];
   threads: { process: number; tid: number }[];
   queues: { process: number; gpu: string; stream: string; name: string }[];
   streams: { process: number; handle: string; tid?: number }[];
@@ -152,9 +153,12 @@ export function labelOf(timeline: Timeline, lane: Lane, i: number): string {
   return (kind.flags & LAUNCH || lane.kind !== "calls") && kind.short ? kind.short : kind.name;
 }
 
-// "python3 1407"
+// "python3 1407", "python3 10001407 on node2"
+export const nameOfProcess = ({ pid, comm, host }: ProcessOf) =>
+  `${comm || "process"} ${pid}${host ? ` on ${host}` : ""}`;
+
 export function nameOf({ processes }: Timeline, pid: number): string {
-  return `${processes.find((one) => one.pid === pid)?.comm || "process"} ${pid}`;
+  return nameOfProcess(processes.find((one) => one.pid === pid) ?? { pid, comm: "" });
 }
 
 export function laneName(timeline: Timeline, lane: Lane): string {

@@ -1,6 +1,6 @@
 // Which rows the timeline has, from top to bottom: of each process its threads, what they put on
 // streams, and what its GPUs did.
-import { laneName, type Lane, type Timeline } from "../data/timeline";
+import { laneName, nameOfProcess, type Lane, type Timeline } from "../data/timeline";
 
 export interface Row {
   top: number; height: number;
@@ -51,6 +51,13 @@ function lanesOf(timeline: Timeline, process: number): Lane[] {
   return [...own.filter((lane) => lane.queue < 0), ...queues];
 }
 
+// The processes as they came; where there are several hosts, those of each together.
+function byHost({ processes }: Timeline): number[] {
+  const hosts = [...new Set(processes.map(({ host }) => host))];
+  const place = (process: number) => hosts.indexOf(processes[process]!.host);
+  return processes.map((_, process) => process).sort((a, b) => place(a) - place(b));
+}
+
 export function layoutOf(timeline: Timeline, closed: Set<number>): Layout {
   const rows: Row[] = [];
   let top = 0, hidden = 0;
@@ -58,12 +65,12 @@ export function layoutOf(timeline: Timeline, closed: Set<number>): Layout {
     rows.push({ ...row, top, height });
     top += height + 1;
   };
-  timeline.processes.forEach(({ pid, comm }, process) => {
+  for (const process of byHost(timeline)) {
     const lanes = lanesOf(timeline, process);
-    if (!lanes.length) return;
-    const name = `${comm || "process"} ${pid}`;
-    add(NAME, { label: name, title: `process ${pid} ${comm}`, lane: null, stream: null, process });
-    if (closed.has(process)) return;
+    if (!lanes.length) continue;
+    const { pid, comm } = timeline.processes[process]!;
+    add(NAME, { label: nameOfProcess(timeline.processes[process]!), title: `process ${pid} ${comm ?? ""}`, lane: null, stream: null, process });
+    if (closed.has(process)) continue;
     for (const lane of lanes) {
       const title = laneName(timeline, lane);
       // Below the calls of its thread, if that makes any.
@@ -73,11 +80,11 @@ export function layoutOf(timeline: Timeline, closed: Set<number>): Layout {
       const height = isBelow ? DRIVER : lane.depth || lane.kind === "driver" ? INNER : OUTER;
       add(height, { label, title, lane, stream: null, process });
     }
-    if (lanes.some((lane) => lane.kind === "gpu") || !timeline.exact) return;
+    if (lanes.some((lane) => lane.kind === "gpu") || !timeline.exact) continue;
     const streams = streamRows(timeline, process);
     hidden += Math.max(0, streams.length - MOST_STREAMS);
     for (const [label, lane, stream] of streams.slice(0, MOST_STREAMS))
       add(STREAM, { label: `  ${label}`, title: `${label}, given by ${laneName(timeline, lane)}`, lane, stream, process });
-  });
+  }
   return { rows, height: top + 4, hidden };
 }
