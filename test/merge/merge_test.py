@@ -127,6 +127,8 @@ class Merge(unittest.TestCase):
         self.assertEqual({(row["host"], int(row["pid"]) // 10_000_000) for row in rows if row["pid"]}, {("node1", 0), ("node2", 1)})
         self.assertIn("10000629 python3 on node2", self.cudabpf("summary", *traces).stdout)
         self.assertIn("process 10000629 python3 on node2", self.cudabpf("calls", "--by", "pid", *traces).stdout)
+        shown = self.answer("summary", *traces, "--pid", "10000629")["summary"]["shown"]
+        self.assertEqual((shown["pid"], shown["comm"]), (10_000_629, "python3"))
         self.assertIn("report takes one trace, or two to compare, not 3", self.cudabpf("report", *traces, traces[0], status=2).stderr)
 
     def test_process_recorded_twice(self):

@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <filesystem>
+#include <limits>
 
 #include "cli/request/moment.hpp"
-#include "cudabpf/abi.h"
 #include "util/exit_codes.hpp"
 
 namespace cudabpf::cli {
@@ -67,10 +68,11 @@ void add_part_flags(CLI::App& sub, PartFlags& flags) {
 }
 
 void add_whose_flags(CLI::App& sub, PartFlags& flags) {
+  // In a merge, pids are larger than any of Linux.
   auto id = [&](const char* name, std::uint32_t& value, const char* type, const char* text) {
     sub.add_option(name, value, text)
         ->type_name(type)
-        ->check(CLI::Range(1U, std::uint32_t{CB_PID_LIMIT}).description(""));
+        ->check(CLI::Range(1U, std::numeric_limits<std::uint32_t>::max()).description(""));
   };
   id("--pid", flags.whose.pid, "PID",
      "Phases and iterations of this process, not of the one that launches most");
