@@ -123,6 +123,9 @@ class Merge(unittest.TestCase):
         names = {event["pid"]: event["args"]["name"] for event in chrome if event["name"] == "process_name"}
         self.assertEqual({pid: names[pid] for pid, _ in named}, {pid: f"python3 on {host}" for pid, host in named})
         self.assertIn(b"python3 on node2", (self.folder / "node1.perfetto-trace").read_bytes())
+        for name in "node1.perfetto-trace", "node1.chrome.json":  # as a note, besides
+            self.assertIn(b"clocks may differ by up to", (self.folder / name).read_bytes())
+        self.assertIn("the hosts' clocks", {event["args"].get("name") for event in chrome if event["name"] == "thread_name"})
         rows = list(csv.DictReader((self.folder / "node1.csv").read_text().splitlines()))
         self.assertEqual({(row["host"], int(row["pid"]) // 10_000_000) for row in rows if row["pid"]}, {("node1", 0), ("node2", 1)})
         self.assertIn("10000629 python3 on node2", self.cudabpf("summary", *traces).stdout)

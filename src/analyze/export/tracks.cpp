@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analyze/merged_hosts.hpp"
 #include "analyze/work.hpp"
 #include "trace/header.hpp"
 #include "util/text/json_text.hpp"
@@ -96,6 +97,9 @@ void Tracks::finish(const TraceFacts& facts) {
   draw_operations();
   for (auto& [pid, process] : processes_) close(process);
   draw_execution(facts);
+  if (const auto& merged = facts.header.merged; order_bound(merged) != OrderBound{})
+    out_.note(machine_track("the hosts' clocks"), part_.clipped(0), "order of events",
+              {{"so", order_text(merged)}});
   for (const std::string& why : facts.cut_off)
     missing(facts.last_ts, "the trace was cut off", "why", why);
   if (flows_left_out_)
