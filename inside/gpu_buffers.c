@@ -95,9 +95,10 @@ void ci_give_gpu_buffer(__u8** data, size_t* size, size_t* most) {
   *data = buffer ? buffer->data : NULL;
   *size = buffer ? BUFFER : 0;
   if (!buffer) return;
+  buffer->asked = ci_monotonic();
   if (!here.lane) {
     here.lane = __atomic_add_fetch(&lanes, 1, __ATOMIC_RELAXED);
-    here.since = ci_monotonic();
+    here.since = buffer->asked;
   }
   buffer->thread = (__u32)ci_system(SYS_gettid, 0, 0, 0, 0, 0, 0);
   buffer->since = here.since;

@@ -8,6 +8,7 @@
 struct ci_gpu_buffer {
   struct ci_gpu_buffer* next;
   __u64 since; /* when its lane began */
+  __u64 asked; /* when its thread asked for it */
   __u64 lost;  /* operations that CUPTI had no room for */
   size_t filled;
   __u32 thread, lane, batch;

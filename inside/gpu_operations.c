@@ -177,6 +177,7 @@ static void report_batch(struct reporting* reporting, __u64 clock_error) {
   if (!batch) return;
   ci_fill_gpu_head(&batch->head, reporting->thread, CB_GPU_BATCH);
   batch->since = reporting->buffer->since;
+  batch->asked = reporting->buffer->asked;
   batch->lost = reporting->buffer->lost;
   batch->clock_error = clock_error;
   batch->thread = reporting->buffer->thread;
@@ -184,6 +185,16 @@ static void report_batch(struct reporting* reporting, __u64 clock_error) {
   batch->batch = reporting->buffer->batch;
   batch->operations = reporting->operations;
   ci_commit(reporting->thread, sizeof(*batch));
+}
+
+void ci_report_gpu_window(const struct cb_gpu_window* window) {
+  struct ci_thread* thread = ci_recording_thread(CI_RETURNS, CB_DROPPED_GPU);
+  __u64 give_up = ci_monotonic() + PATIENCE_NS;
+  struct cb_gpu_window* record = thread ? place_for(thread, sizeof(*window), &give_up) : NULL;
+  if (!record) return;
+  *record = *window;
+  ci_fill_gpu_head(&record->head, thread, CB_GPU_WINDOW);
+  ci_commit(thread, sizeof(*window));
 }
 
 void ci_report_gpu_operations(const struct ci_gpu_buffer* buffer) {

@@ -8,5 +8,7 @@
 HIDDEN void ci_fill_gpu_head(struct cb_head* head, struct ci_thread* thread, __u8 kind);
 /* Records these operations in this thread's ring. May wait for cudabpf to read. */
 HIDDEN void ci_report_gpu_operations(const struct ci_gpu_buffer* buffer);
+/* Records that a window opens or closes now. */
+HIDDEN void ci_report_gpu_window(const struct cb_gpu_window* window);
 
 #endif

@@ -175,8 +175,13 @@ HIDDEN void ci_watch_imports(const struct ci_library* library);
 
 /* ----- when GPUs were busy (gpu.c) */
 
-/* Records that from now on. `of`: enum cb_gpu_times_of. */
-HIDDEN void ci_time_gpus(enum cb_gpu_times_of of);
+/* Which of that is wanted. */
+struct ci_gpu_wish {
+  __u32 of;             /* enum cb_gpu_times_of; 0: nothing */
+  __u64 window, period; /* as in ci_answer */
+};
+/* Records that from now on. */
+HIDDEN void ci_time_gpus(const struct ci_gpu_wish* wish);
 
 /* ----- the system (system.c): calls that are no cancellation points */
 

@@ -29,8 +29,8 @@ struct ci_process* ci_process = &no_process;
 
 static __u32 generations;  /* a child continues its parent's count */
 static char listener[108]; /* the environment may have changed when a child asks */
-static __u32 times_of;     /* enum cb_gpu_times_of; 0: what GPUs do is not wanted */
-static __u32 starter;      /* the process that has started the cudabpf behind the listener, or 0 */
+static struct ci_gpu_wish of_gpus;
+static __u32 starter; /* the process that has started the cudabpf behind the listener, or 0 */
 
 static __u32 own(long number) { return (__u32)ci_system(number, 0, 0, 0, 0, 0, 0); }
 
@@ -189,7 +189,7 @@ static void ask(long fd, enum ci_reason reason, const struct ci_library* library
   if (answer.traced && answer.memory_size && next < count && !ci_process->shared) {
     struct ci_shared* shared = map_shared(fds[next++], answer.memory_size);
     if (shared) enter_shared(shared, answer.memory_size);
-    if (shared) times_of = answer.gpu;
+    if (shared) of_gpus = (struct ci_gpu_wish){answer.gpu, answer.gpu_window, answer.gpu_period};
   }
   if (ci_process->shared && answer.tape_size && next < count && !ci_process->tape && library)
     ci_begin_taping(fds[next++], answer.tape_size, library->path);
@@ -311,7 +311,7 @@ static void begin(__u64 caller) {
   }
   settle();
   unlock();
-  if (times_of && ci_state() == CI_TRACED) ci_time_gpus(times_of);
+  if (of_gpus.of && ci_state() == CI_TRACED) ci_time_gpus(&of_gpus);
 }
 
 /* Called by libcuda, in cuInit. */

@@ -35,6 +35,7 @@ enum cb_kind {
   CB_GPU_NAME = 14,      /* the name of a kernel in records that follow: cb_gpu_name */
   CB_GPU_WORK = 15,      /* a GPU has done something: cb_gpu_operation */
   CB_GPU_BATCH = 16,     /* the end of a batch of GPU operations: cb_gpu_batch */
+  CB_GPU_WINDOW = 17,    /* GPU times are recorded from now on, or no more: cb_gpu_window */
 };
 
 enum cb_flag {
@@ -163,9 +164,10 @@ enum cb_gpu_times_of {
 };
 
 struct cb_gpu_times {
-  struct cb_head head; /* string_size bytes follow: CUPTI's path, or why there are no times */
-  __u32 version;       /* as cuptiGetVersion says */
-  __u32 times_of;      /* enum cb_gpu_times_of; 0: no times */
+  struct cb_head head;  /* string_size bytes follow: CUPTI's path, or why there are no times */
+  __u32 version;        /* as cuptiGetVersion says */
+  __u32 times_of;       /* enum cb_gpu_times_of; 0: no times */
+  __u64 window, period; /* how long, in each period, they are recorded, in ns; 0: always */
 };
 
 struct cb_gpu_name {
@@ -192,6 +194,7 @@ struct cb_gpu_operation {
 struct cb_gpu_batch {
   struct cb_head head;
   __u64 since;       /* when the lane began, CLOCK_MONOTONIC */
+  __u64 asked;       /* when its thread asked for room for it: in the call of its first operation */
   __u64 lost;        /* operations that CUPTI has lost */
   __u64 clock_error; /* of the times, in ns */
   __u32 thread;      /* that submitted these operations */
@@ -200,10 +203,25 @@ struct cb_gpu_batch {
   __u32 operations;  /* operations in the batch, including those that the ring had no room for */
 };
 
-CB_STATIC_ASSERT(sizeof(struct cb_gpu_times) == 40, "cb_gpu_times");
+/* Where GPU times are recorded only in windows, what is submitted from CB_GPU_OPEN to
+ * CB_GPU_CLOSING is recorded; what is submitted in the moments before and after may be. */
+enum cb_gpu_window_step {
+  CB_GPU_OPENING = 1,
+  CB_GPU_OPEN = 2,
+  CB_GPU_CLOSING = 3,
+  CB_GPU_CLOSED = 4
+};
+struct cb_gpu_window {
+  struct cb_head head;
+  __u32 step; /* enum cb_gpu_window_step */
+  __u32 reserved;
+};
+
+CB_STATIC_ASSERT(sizeof(struct cb_gpu_times) == 56, "cb_gpu_times");
 CB_STATIC_ASSERT(sizeof(struct cb_gpu_name) == 40, "cb_gpu_name");
 CB_STATIC_ASSERT(sizeof(struct cb_gpu_operation) == 128, "cb_gpu_operation");
-CB_STATIC_ASSERT(sizeof(struct cb_gpu_batch) == 72, "cb_gpu_batch");
+CB_STATIC_ASSERT(sizeof(struct cb_gpu_batch) == 80, "cb_gpu_batch");
+CB_STATIC_ASSERT(sizeof(struct cb_gpu_window) == 40, "cb_gpu_window");
 CB_STATIC_ASSERT(sizeof(struct cb_interrupt) == 40, "cb_interrupt");
 CB_STATIC_ASSERT(sizeof(struct cb_xid) == 320, "cb_xid");
 CB_STATIC_ASSERT(sizeof(struct cb_driver) == 512, "cb_driver");

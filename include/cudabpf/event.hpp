@@ -306,7 +306,14 @@ struct GpuTimes {
   std::string version;  // of CUPTI: "13.0.1"
   std::string library;  // its path
   bool whole_graphs = false;
-  std::string why_not;  // empty: it reports them
+  std::uint64_t window_ns = 0, period_ns = 0;  // in each period, only so long; 0: always
+  std::string why_not;                         // empty: it reports them
+};
+
+// A stretch of time in which a process's GPU times were recorded: all that was submitted in it.
+struct GpuWindow {
+  std::uint64_t ts = 0, duration = 0;
+  std::uint32_t pid = 0;
 };
 
 struct Process {

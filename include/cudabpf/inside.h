@@ -17,7 +17,7 @@
 namespace cudabpf::abi {
 #endif
 
-#define CI_VERSION 9
+#define CI_VERSION 10
 
 /* In the traced program's environment. */
 #define CI_INJECTION "CUDA_INJECTION64_PATH" /* the library that libcuda loads in cuInit */
@@ -67,7 +67,9 @@ struct ci_answer {
   __u32 gpu;         /* enum cb_gpu_times_of; 0: what GPUs do is not recorded */
   __u64 memory_size; /* of the shared memory that comes with this; gives its rings' size; 0: none
                         comes */
-  __u64 tape_size;   /* of the memory for a capture (struct ci_tape); 0: none comes */
+  __u64 gpu_window;  /* how long, in each period, GPU times are recorded, in ns; 0: always */
+  __u64 gpu_period;
+  __u64 tape_size; /* of the memory for a capture (struct ci_tape); 0: none comes */
   /* Descriptors, in this order: the shared memory, if memory_size; the capture's, if tape_size; the
    * sites (struct ci_site[]), if any. */
 };
@@ -119,7 +121,7 @@ struct ci_site {
 
 CB_STATIC_ASSERT(sizeof(struct ci_hello) == 24, "ci_hello");
 CB_STATIC_ASSERT(sizeof(struct ci_given_up) == 24, "ci_given_up");
-CB_STATIC_ASSERT(sizeof(struct ci_answer) == 32, "ci_answer");
+CB_STATIC_ASSERT(sizeof(struct ci_answer) == 48, "ci_answer");
 CB_STATIC_ASSERT(sizeof(struct ci_site) == 176, "ci_site");
 
 /* ----- the shared memory: a sealed memfd for each process, mapped by both.

@@ -28,6 +28,7 @@ struct Record {
   const abi::cb_gpu_times* gpu_times = nullptr;
   const abi::cb_gpu_operation* gpu_operation = nullptr;
   const abi::cb_gpu_batch* gpu_batch = nullptr;
+  const abi::cb_gpu_window* gpu_window = nullptr;
   std::span<const std::byte> parameters;  // driver: what `structure` points to
 };
 

@@ -38,6 +38,8 @@ struct SourceOptions {
   bool processes = true;  // record starts and ends of processes and threads
   bool driver = false;    // record operations on the NVIDIA driver's devices
   GpuTiming gpu = GpuTiming::none;
+  // How long, in each period, that is recorded; 0: always.
+  std::uint64_t gpu_window_ns = 0, gpu_period_ns = 0;
   std::vector<std::string> disabled_features;
   std::vector<std::string> libraries;  // given by --library
   std::string library_path;            // the traced program's LD_LIBRARY_PATH

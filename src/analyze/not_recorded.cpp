@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cudabpf/cuda_api.hpp"
+#include "util/saturating.hpp"
 #include "util/text/json_text.hpp"
 
 namespace cudabpf::analyze {
@@ -18,7 +19,16 @@ constexpr std::string_view SILENT =
 
 }  // namespace
 
-void NotRecorded::header(const TraceHeader& header) { gpu_times_wanted_ = header.measures_gpus(); }
+void NotRecorded::header(const TraceHeader& header) {
+  gpu_times_wanted_ = header.measures_gpus();
+  window_ns_ = header.gpu_window_ns;
+  period_ns_ = header.gpu_period_ns;
+}
+
+void NotRecorded::gpu_window(const Line& line) {
+  windows_++;
+  in_windows_ns_ = saturating_sum(in_windows_ns_, line.duration);
+}
 
 void NotRecorded::library(const Line& line) {
   if (line.text.find("\"unpatched\"") == std::string_view::npos) return;
@@ -53,7 +63,12 @@ void NotRecorded::gpu_times(const Line& line) {
 }
 
 bool NotRecorded::any(std::uint64_t calls) const {
-  return is_silent(calls) || !no_gpu_times_.empty() || !functions_.empty();
+  return is_silent(calls) || !no_gpu_times_.empty() || !functions_.empty() || period_ns_;
+}
+
+std::string NotRecorded::no_window() const {
+  return fmt::format("the trace ended before a window of {} in each {} began",
+                     human_time(window_ns_), human_time(period_ns_));
 }
 
 bool NotRecorded::is_silent(std::uint64_t calls) const {
@@ -62,6 +77,7 @@ bool NotRecorded::is_silent(std::uint64_t calls) const {
 
 std::string NotRecorded::why_no_gpu_times(std::uint64_t calls) const {
   if (is_silent(calls)) return std::string(SILENT);
+  if (has_met_no_window() && no_gpu_times_.empty()) return no_window();
   return no_gpu_times_.empty() ? "" : no_gpu_times_.begin()->first;
 }
 
@@ -72,15 +88,34 @@ nlohmann::ordered_json NotRecorded::json(std::uint64_t calls) const {
   for (const auto& [why, processes] : no_gpu_times_)
     json["gpu_times"].push_back(
         {{"why", why}, {"pid", processes.first}, {"processes", processes.count}});
+  if (has_met_no_window()) json["gpu_times"].push_back({{"why", no_window()}});
+  if (period_ns_)
+    json["gpu_windows"] = {{"count", windows_},
+                           {"sum_ns", in_windows_ns_},
+                           {"window_ns", window_ns_},
+                           {"period_ns", period_ns_}};
   if (more_functions_) json["more_functions"] = more_functions_;
   return json;
 }
 
 void NotRecorded::add_to(Page& page, std::uint64_t calls) const {
-  if (is_silent(calls) || !no_gpu_times_.empty()) {
+  if (windows_) {
+    if (!page.empty()) page.blank();
+    page.heading("GPU times in windows");
+    page.paragraph(
+        fmt::format(
+            "Kernels were recorded for {} in {}, of {} in each {}: counts and sums of what "
+            "GPUs did are of these. Copies and fills are not recorded in windows, and count "
+            "as idle.",
+            human_time(in_windows_ns_), count_of(windows_, "window", "windows"),
+            human_time(window_ns_), human_time(period_ns_)),
+        2);
+  }
+  if (is_silent(calls) || has_met_no_window() || !no_gpu_times_.empty()) {
     if (!page.empty()) page.blank();
     page.heading("no GPU times");
     if (is_silent(calls)) page.paragraph(fmt::format("All processes: {}.", SILENT), 2);
+    if (has_met_no_window()) page.paragraph(no_window() + ".", 2);
     for (const auto& [why, processes] : no_gpu_times_)
       page.paragraph(fmt::format("Process {}{}: {}.", processes.first,
                                  processes.count > 1

@@ -24,6 +24,7 @@ class NotRecorded {
   void header(const TraceHeader& header);  // of the first file
   void library(const Line& line);
   void gpu_times(const Line& line);
+  void gpu_window(const Line& line);
 
   // What the functions do that were not recorded: "launches", as CountedAs has it.
   std::span<const std::string_view> kinds() const { return kinds_; }
@@ -40,11 +41,16 @@ class NotRecorded {
     std::uint32_t first = 0;  // pid
     std::uint64_t count = 0;
   };
+  // GPU times were wanted in windows, and the trace ended before one.
+  std::string no_window() const;
+  bool has_met_no_window() const { return period_ns_ && reported_gpus_ && !windows_; }
   // --gpu was given, and no process has reported anything.
   bool is_silent(std::uint64_t calls) const;
 
   bool gpu_times_wanted_ = false;
   bool reported_gpus_ = false;
+  std::uint64_t window_ns_ = 0, period_ns_ = 0;  // of GPU times; 0: always
+  std::uint64_t windows_ = 0, in_windows_ns_ = 0;
   std::map<std::string, Processes> no_gpu_times_;  // by reason
   std::vector<std::string> functions_;             // "cuLaunchKernel (why)"
   std::uint64_t more_functions_ = 0;

@@ -27,7 +27,7 @@ class MetricsServer {
     std::optional<push::Options> push;  // nothing: they are not pushed
     std::string instance;               // that pushes; empty: HOST:PORT
     std::vector<http::Url> engines;     // whose figures are shown, too
-    std::string dump_token;  // of those who may ask for dumps; empty: nobody may
+    std::string dump_token;             // of those who may ask for dumps; empty: nobody may
   };
   // Takes the address, so that what is wrong with it shows up early.
   static Result<std::unique_ptr<MetricsServer>> open(const Options& options);

@@ -48,6 +48,7 @@ void Correlator::on_record(const Record& record) {
     case abi::CB_GPU_NAME:
     case abi::CB_GPU_WORK:
     case abi::CB_GPU_BATCH:
+    case abi::CB_GPU_WINDOW:
       learners_.make_room_for_names();
       learners_.gpu_operations.on_record(record);
       break;

@@ -88,6 +88,13 @@ bool parse_gpu_batch(Record& record, Bytes all) {
   return true;
 }
 
+bool parse_gpu_window(Record& record, Bytes all) {
+  if (all.size() < sizeof(abi::cb_gpu_window)) return false;
+  record.gpu_window = reinterpret_cast<const abi::cb_gpu_window*>(all.data());
+  return record.gpu_window->step >= abi::CB_GPU_OPENING &&
+         record.gpu_window->step <= abi::CB_GPU_CLOSED;
+}
+
 bool parse_process(Record& record, Bytes all) {
   if (all.size() < sizeof(abi::cb_process)) return false;
   record.process = reinterpret_cast<const abi::cb_process*>(all.data());
@@ -164,6 +171,8 @@ bool parse(Record& record, Bytes bytes) {
       return parse_gpu_operation(record, bytes);
     case abi::CB_GPU_BATCH:
       return parse_gpu_batch(record, bytes);
+    case abi::CB_GPU_WINDOW:
+      return parse_gpu_window(record, bytes);
     default:
       return false;
   }

@@ -103,6 +103,10 @@ void add_trace(Session& session, const TraceHeader& header, const MergedTrace& m
   session.ring_size = std::max(session.ring_size, header.ring_size);
   if (session.gpu_timing != "graphs" && header.measures_gpus())
     session.gpu_timing = header.gpu_timing;
+  if (header.samples_gpus() && !session.gpu_period_ns) {
+    session.gpu_window_ns = header.gpu_window_ns;
+    session.gpu_period_ns = header.gpu_period_ns;
+  }
   for (Library library : header.libraries) {
     if (library.ts) library.ts = saturating_sum(library.ts, merged.offset_ns);
     session.libraries.push_back(std::move(library));

@@ -25,6 +25,7 @@ class LiveSink : public Sink {
   void gpu_sample(const GpuSample&) override {}        // ten a second would hide the rest
   void gpu_operation(const GpuOperation&) override {}  // it comes long after its call
   void gpu_times(const GpuTimes&) override {}
+  void gpu_window(const GpuWindow&) override {}
   void tallied(const Tallies&) override {}
   void process(const Process& process) override;
   void library(const Library& library) override;

@@ -23,6 +23,7 @@ class StatusSink : public Sink {
   void gpu_sample(const GpuSample&) override {}
   void gpu_operation(const GpuOperation&) override {}
   void gpu_times(const GpuTimes&) override {}
+  void gpu_window(const GpuWindow&) override {}
   void tallied(const Tallies&) override {}
   void process(const Process& process) override;
   void library(const Library&) override {}

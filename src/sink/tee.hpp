@@ -35,6 +35,9 @@ class TeeSink : public Sink {
   void gpu_times(const GpuTimes& times) override {
     for (Sink* sink : sinks_) sink->gpu_times(times);
   }
+  void gpu_window(const GpuWindow& window) override {
+    for (Sink* sink : sinks_) sink->gpu_window(window);
+  }
   void tallied(const Tallies& tallies) override {
     for (Sink* sink : sinks_) sink->tallied(tallies);
   }

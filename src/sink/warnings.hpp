@@ -18,6 +18,7 @@ class Warnings : public Sink {
   void gpu_sample(const GpuSample&) override {}
   void gpu_operation(const GpuOperation&) override {}
   void gpu_times(const GpuTimes& times) override;
+  void gpu_window(const GpuWindow&) override {}
   void tallied(const Tallies&) override {}
   void process(const Process&) override {}
   void library(const Library& library) override;

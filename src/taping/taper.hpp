@@ -39,6 +39,7 @@ class Taper final : public Sink, public Taping {
   void gpu_sample(const GpuSample&) override {}
   void gpu_operation(const GpuOperation&) override {}
   void gpu_times(const GpuTimes&) override {}
+  void gpu_window(const GpuWindow&) override {}
   void tallied(const Tallies&) override {}
   void library(const Library&) override {}
   void flush() override {}

@@ -138,6 +138,10 @@ ReadJson object_in(std::string_view line) {
   return nests_too_deep(line) ? ReadJson() : parsed(line);
 }
 
+LineFields gpu_window_fields(const Session& session) {
+  return {{"window_ns", session.gpu_window_ns}, {"period_ns", session.gpu_period_ns}};
+}
+
 }  // namespace
 
 std::string header_line(const Session& session, const FilePart& part,
@@ -177,6 +181,7 @@ std::string header_line(const Session& session, const FilePart& part,
   out["driver_traced"] = session.driver_traced;
   set_unless_empty(out, "driver_way", session.driver_way);
   set_unless_empty(out, "gpu_timing", session.gpu_timing);
+  if (session.gpu_period_ns) out["gpu_window"] = gpu_window_fields(session);
   if (session.redacted) out["redacted"] = true;
   out["ring_size"] = session.ring_size;
   out["clocks"] = {{"realtime_ns", session.realtime_ns},
@@ -250,6 +255,10 @@ std::optional<TraceHeader> header_in(std::string_view line) {
   header.driver_traced = flag_in(json, "driver_traced");
   header.driver_way = text("driver_way");
   header.gpu_timing = text("gpu_timing");
+  if (const ReadJson* window = member_of(json, "gpu_window"); window && window->is_object()) {
+    header.gpu_window_ns = number_in<std::uint64_t>(*window, "window_ns").value_or(0);
+    header.gpu_period_ns = number_in<std::uint64_t>(*window, "period_ns").value_or(0);
+  }
   header.redacted = flag_in(json, "redacted").value_or(false);
   header.ring_size = number_in<std::uint64_t>(json, "ring_size").value_or(0);
   header.clocks = clocks_in(json);

@@ -55,6 +55,7 @@ struct TraceHeader {
   std::vector<std::string> only, exclude, only_libraries, left_out;
   std::optional<bool> returns, follow, driver_traced;
   std::string driver_way, gpu_timing;
+  std::uint64_t gpu_window_ns = 0, gpu_period_ns = 0;
   bool redacted = false;
   std::uint64_t ring_size = 0;
   std::optional<TraceClocks> clocks;
@@ -66,6 +67,8 @@ struct TraceHeader {
   std::uint64_t began() const { return clocks ? clocks->realtime : 0; }
   // GPU times were to be recorded; those of a graph's launch as a whole.
   bool measures_gpus() const { return !gpu_timing.empty(); }
+  // They were recorded in windows: what lies between these is not known.
+  bool samples_gpus() const { return gpu_period_ns != 0; }
   bool measures_whole_graphs() const { return gpu_timing == "graphs"; }
 
   bool operator==(const TraceHeader&) const = default;

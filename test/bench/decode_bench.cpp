@@ -25,6 +25,7 @@ struct LineSink : Sink {
   void gpu_sample(const GpuSample&) override {}
   void gpu_operation(const GpuOperation&) override {}
   void gpu_times(const GpuTimes&) override {}
+  void gpu_window(const GpuWindow&) override {}
   void tallied(const Tallies&) override {}
   void driver_call(const DriverCall&) override {}
   void process(const Process&) override {}

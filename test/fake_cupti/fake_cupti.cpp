@@ -90,13 +90,18 @@ class Cupti {
   Give give = nullptr;
   Take take = nullptr;
   size_t dropped = 0;
+  bool was_disabled = false;
 
   // Called in the issuing thread. No lock of the library's is held while a buffer is requested.
   void did(const GpuOperation* operations, uint32_t count, bool in_graph) {
-    if (!give || !wants(operations[0], in_graph)) return;
+    const bool whole = in_graph && kinds.contains(GRAPH_TRACE);
+    if (!give || (!whole && std::none_of(operations, operations + count,
+                                         [this](const GpuOperation& one) { return wants(one); })))
+      return;
     const uint32_t correlation = next_correlation();
-    if (in_graph && kinds.contains(GRAPH_TRACE)) return whole_graph(operations, count, correlation);
-    for (uint32_t i = 0; i < count; ++i) one(operations[i], in_graph ? i + 1 : 0, correlation);
+    if (whole) return whole_graph(operations, count, correlation);
+    for (uint32_t i = 0; i < count; ++i)
+      if (wants(operations[i])) one(operations[i], in_graph ? i + 1 : 0, correlation);
   }
 
   void flush(bool forced) {
@@ -140,8 +145,7 @@ class Cupti {
   }
 
  private:
-  bool wants(const GpuOperation& work, bool in_graph) const {
-    if (in_graph) return !kinds.empty();
+  bool wants(const GpuOperation& work) const {
     return kinds.contains(work.op == GpuOp::kernel ? CONCURRENT_KERNEL
                           : work.op == GpuOp::copy ? MEMCPY
                                                    : MEMSET);
@@ -399,7 +403,10 @@ EXPORTED int cuptiActivityRegisterCallbacks(Give give, Take take) {
   return SUCCESS;
 }
 
+// The real one crashes at some later time.
 EXPORTED int cuptiActivityEnable(int kind) {
+  if (cupti().was_disabled && kind != CONCURRENT_KERNEL)
+    fail("it was switched on again for more than kernels");
   if (const int result = static_cast<int>(number("INVALID"))) return result;
   cupti().kinds.insert(static_cast<uint32_t>(kind));
   return SUCCESS;
@@ -407,6 +414,7 @@ EXPORTED int cuptiActivityEnable(int kind) {
 
 EXPORTED int cuptiActivityDisable(int kind) {
   check_alive();
+  cupti().was_disabled = true;
   cupti().kinds.erase(static_cast<uint32_t>(kind));
   return SUCCESS;
 }

@@ -42,6 +42,7 @@ struct CheckedLines : Sink {
     check({line.data(), size});
   }
   void gpu_times(const GpuTimes& times) override { check(times_line(times)); }
+  void gpu_window(const GpuWindow& window) override { check(window_line(window)); }
   void tallied(const Tallies&) override {}
   void driver_call(const DriverCall& call) override {
     if (call.has_return + call.return_lost + call.unfinished != 1) abort();

@@ -30,6 +30,10 @@ def require(script, *programs):
             sys.exit(77)
 
 
+def inside_library(cudabpf):
+    return os.path.join(os.path.dirname(os.path.abspath(cudabpf)), "libcudabpf-inside.so")
+
+
 def some_of(parts):
     """The argparse type of an option that takes some of these, comma-separated."""
     def chosen(text):

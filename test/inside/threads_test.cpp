@@ -105,7 +105,10 @@ class OpenListener {
         sizeof(abi::ci_hello))
       return;
     rings_.push_back(std::move(*SharedRings::make({}, {}, abi::CI_MONOTONIC)));
-    abi::ci_answer answer{CI_VERSION, 1, 0, 0, SharedRings::size(), 0};
+    abi::ci_answer answer{};
+    answer.version = CI_VERSION;
+    answer.traced = 1;
+    answer.memory_size = SharedRings::size();
     int shared = rings_.back().fd();
     send(connection.socket.get(), std::as_bytes(std::span(&answer, 1)), std::span(&shared, 1));
   }

@@ -267,8 +267,71 @@ class Live(harness.LiveTest):
         self.check_exact(trace)
         self.assertEqual(len([line for line in trace.of("gpu") if line["op"] == "times"]), 3)
 
+    def windows(self, trace):
+        """When they began and ended, in the trace's time."""
+        return [(line["ts"], line["ts"] + round(line["duration_us"] * 1000)) for line in trace.of("gpu") if line["op"] == "window"]
+
+    def test_windows(self):
+        """Kernels are recorded in windows: all that are launched in them, each with its very call, and no others."""
+        command = [f"{WORKLOADS}/fake_inference", "--library", LIBRARY, "--threads", "2", "--layers", "3", "--tokens", "1000000"]
+        program = self.start_cudabpf("run", "-q", "-o", self.path, "--library", LIBRARY, "--gpu=60ms/240ms", "--", *command, env=self.with_cupti())
+
+        def windows():
+            if not os.path.exists(self.path):
+                return 0
+            with open(self.path, "rb") as file:
+                return file.read().count(b'"op":"window"')
+        wait_for(lambda: windows() >= 4, "four windows")
+        pid, = self.records()
+        os.kill(pid, signal.SIGKILL)
+        self.assertEqual(program.wait(), 128 + signal.SIGKILL, program.stderr())
+        trace = self.read()
+        self.assertEqual(trace.header["gpu_window"], {"window_ns": 60_000_000, "period_ns": 240_000_000})
+        self.assertEqual([self.times_line(trace)[key] for key in ("window_ms", "period_ms")], [60, 240])
+        calls_by_id = {call["id"]: call for call in trace.calls}
+        found = collections.defaultdict(list)
+        for line in self.operations(trace):
+            if "call" in line:
+                call = calls_by_id[line["call"]]
+                self.assertGreaterEqual(line["ts"], call["ts"])
+                if line["op"] == "kernel" and "node" not in line:
+                    self.assertEqual((line["kernel"], line["grid"], line["block"]), (call["kernel"], call["grid"], call["block"]))
+                found[line["call"]].append(line)
+        windows = self.windows(trace)
+        last = windows[-2][1]  # what was submitted later may not have been reported yet
+        reported = self.handed_out()
+        for tid in {call["tid"] for call in trace.calls}:
+            submitted = [call for call in self.issuing(trace, tid) if call["ts"] < last and call["op"] == "launch"]
+            inside = [call["id"] for call in submitted for begin, end in windows
+                      if call["ts"] >= begin and call["ts"] + call["duration_us"] * 1000 <= end]
+            near = {call["id"] for call in submitted for begin, end in windows
+                    if call["ts"] + call["duration_us"] * 1000 >= begin - 1e6 and call["ts"] <= end + 1e6}
+            answered = [call["id"] for call in submitted if call["id"] in found]
+            self.assertEqual([one for one in inside if one not in found], [], tid)
+            self.assertLessEqual(set(answered), near, tid)
+            if inside:
+                self.assertGreaterEqual(len({work["correlation"] for work in reported[tid]}), len(inside))
+        counts = trace.end["gpu_operations"]
+        self.assertEqual((counts["operations"], counts["invalid"]), (counts["joined"], 0), counts)
+        self.assertLessEqual(set(counts["unjoined"]), {"not_reported"})
+        shown = self.run_cudabpf("gaps", self.path).stdout.decode()
+        self.assertRegex(shown, r"Kernels were recorded for .* in \d+ windows, of 60\.0 ms in each 240 ms")
+
+    def test_no_window(self):
+        """A program that ends before one begins: that is said, and nothing is called idle."""
+        trace = self.script_timed(SOME, gpu="--gpu=50ms/1h")
+        self.assertEqual((self.windows(trace), self.operations(trace)), ([], []))
+        shown = self.run_cudabpf("summary", self.path).stdout.decode()
+        self.assertIn("the trace ended before a window of 50.0 ms in each 1:00:00 h began", " ".join(shown.split()))
+
+    def test_windows_with_an_untried_cupti(self):
+        for version in (130000, 130002, 26):
+            trace = self.script_timed(SOME, gpu="--gpu=60ms/240ms", env=self.with_cupti(VERSION=version))
+            self.assertIn("has not been tried with windows", self.times_line(trace)["why"])
+
     def test_wrong_arguments(self):
-        for arguments in (("run", "--gpu=all", "--", "true"), ("attach", "--gpu", "--pid", "1")):
+        for arguments in (("run", "--gpu=all", "--", "true"), ("attach", "--gpu", "--pid", "1"), ("run", "--gpu=1s/1s", "--", "true"),
+                          ("run", "--gpu=1ms/1s", "--", "true"), ("run", "--gpu=graphs,1s/9s", "--", "true"), ("run", "--gpu=0.5s", "--", "true"), ("run", "--gpu=1s/2h", "--", "true")):
             done = subprocess.run([harness.CUDABPF, *arguments], check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, timeout=PATIENCE, **AS_USER)
             self.assertEqual(done.returncode, 2, done.stderr)

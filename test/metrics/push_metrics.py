@@ -35,9 +35,9 @@ class Live(scraping.Scraping):
         for program in self.start_programs(names, script):
             self.assertEqual(program.wait(), 0)
 
-    def pushed(self, receiver, condition, what):
+    def pushed(self, receiver, condition, what, seconds=harness.PATIENCE):
         """The first push of which this holds."""
-        return wait_for(lambda: next((push for push in receiver.pushes if condition(push)), None), what)
+        return wait_for(lambda: next((push for push in receiver.pushes if condition(push)), None), what, seconds)
 
     def whole(self, page):
         return page.of("cudabpf_call_seconds_count") == self.total() and not page.of("cudabpf_processes")
@@ -100,7 +100,8 @@ class Live(scraping.Scraping):
         refused = (servers.status(404, ("Content-Type", "text/plain"), body=b"no such page"), servers.status(302, ("Location", "/x")))
         failed = (servers.close, servers.cut_off, servers.drip, servers.flood, servers.hold)
         receiver = self.receiver(*busy, *refused, *failed, port=port)
-        push = self.pushed(receiver, self.whole, "all that was called")
+        # Several of these take ten seconds each, more on a slow machine.
+        push = self.pushed(receiver, self.whole, "all that was called", 4 * harness.PATIENCE)
         self.assertEqual(len(receiver.pushes), 1)
         self.assertEqual(push.of("cudabpf_node_calls_total"), self.total())
         for outcome, least in (("busy", len(busy)), ("refused", len(refused)), ("accepted", 0)):

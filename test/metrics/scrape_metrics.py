@@ -1,4 +1,6 @@
 """`cudabpf metrics`: what a scrape gets equals what the driver counted, whatever programs are called and do."""
+import collections
+import json
 import os
 import pathlib
 import re
@@ -7,7 +9,7 @@ import socket
 import subprocess
 
 import scraping
-from scraping import CUDABPF, LIBRARY, NAMES, WORKLOADS, calls, harness, wait_for
+from scraping import BUILD, CUDABPF, LIBRARY, NAMES, WORKLOADS, calls, harness, wait_for
 
 DOCUMENT = pathlib.Path(__file__).resolve().parent.parent.parent / "docs/metrics.md"
 
@@ -130,6 +132,41 @@ class Live(scraping.Scraping):
         wait_for(lambda: "written" in metrics.stderr(), "a dump")
         lines = subprocess.run(["zstdcat", dump], check=True, stdout=subprocess.PIPE).stdout
         self.assertEqual(lines.count(b'\n{"id":'), self.total())
+        self.ended(metrics)
+
+    def test_gpu_windows(self):
+        """Programs of any user that have the library: kernels in windows are as many as CUPTI handed out, and took as long."""
+        record, listener = f"{self.folder}/cupti.jsonl", f"{self.folder}/run/inside"
+        os.chmod(self.folder, 0o711)
+        metrics = self.start_metrics("--gpu=60ms/240ms", "--listener", listener)
+        env = dict(self.environment(), CUDA_INJECTION64_PATH=f"{BUILD}/libcudabpf-inside.so", CUDABPF_LISTENER=listener,
+                   CUDABPF_CUPTI=f"{BUILD}/test/fake_cupti/libcupti.so.13", FAKE_CUPTI_RECORD=record)
+        pathlib.Path(record).touch()
+        os.chmod(record, 0o666)
+        turns = 2000
+        script = f"""setup; module m; function f m _Z4gemmPfi; function g m _Z4reluPf; malloc a 64K
+            loop {turns} {{ read; launch f 3 1 1 1 1 1 0; launch g 2 1 1 1 1 1 0; launch f 3 1 1 1 1 1 0; htod a host 1K }}"""
+        programs = [self.start([f"{WORKLOADS}/fake_calls", "--library", LIBRARY, script], env=env, stdin=subprocess.PIPE, **user) for user in ({}, harness.WITHOUT_RIGHTS)]
+        sent = 0
+        while self.page().of("cudabpf_gpu_load_error_ratio") == 0:  # until there were three windows in which something was submitted
+            self.assertLess(sent, turns)
+            for program in programs:
+                program.send_line()
+            sent += 1
+        for program in programs:
+            for _ in range(turns - sent):
+                program.send_line()
+            self.assertEqual(program.wait(), 0)
+        with open(record, encoding="utf-8") as file:
+            work = [json.loads(line) for line in file]
+        kernels = collections.Counter("matrix_multiply" if "gemm" in one["kernel"] else "elementwise" for one in work)
+        page = self.page_with(lambda page: page.of("cudabpf_gpu_kernels_total") == len(work), "all that CUPTI handed out")
+        self.assertEqual({kind: page.of("cudabpf_gpu_kernels_total", kernel_class=kind) for kind in kernels}, kernels)
+        self.assertEqual(len(kernels), 2)
+        seconds = sum(one["end_ns"] - one["begin_ns"] for one in work) / 1e9
+        self.assertAlmostEqual(page.of("cudabpf_gpu_kernel_seconds_total"), seconds, 9)
+        self.assertGreaterEqual(page.of("cudabpf_gpu_window_seconds_total"), 0.1)
+        self.assertEqual(page.of("cudabpf_lost_events_total"), 0)
         self.ended(metrics)
 
     def test_documented(self):

@@ -12,7 +12,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "live"))
 
 import harness  # noqa: E402  pylint: disable=wrong-import-position
-from harness import CUDABPF, LIBRARY, WORKLOADS, wait_for  # noqa: E402  pylint: disable=wrong-import-position
+from harness import BUILD, CUDABPF, LIBRARY, WORKLOADS, wait_for  # noqa: E402  pylint: disable=wrong-import-position
 from page import Page  # noqa: E402  pylint: disable=wrong-import-position
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent

@@ -74,6 +74,7 @@ std::vector<Doubt> doubts_of(const Measures& trace) {
   doubt(trace.memory_left_out().any(), Need::memory, "has too much memory to follow");
   doubt(trace.kernels().graph_launches().unknown(), Need::graphs,
         "does not say what every launched graph ran");
+  doubt(facts.header.samples_gpus(), Need::gpu_times, "has GPU times in windows only");
   doubt(lacks_gpu_operations(facts), Need::gpu_times, "lacks some of what GPUs did");
   const auto* process = trace.execution().process();
   doubt(process && (process->lost_track || process->untimed_waits), Need::pending,

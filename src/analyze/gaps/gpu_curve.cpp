@@ -38,7 +38,7 @@ void GpuCurve::Piece::merge(const Piece& next) {
 GpuCurve::Share GpuCurve::between(std::uint64_t from, std::uint64_t to) const {
   Share share;
   if (to <= from) return share;
-  share.time = to - from;
+  share.time = windows_.any() ? windows_.time_in(from, to) : to - from;
   const auto& all = pieces_.items();
   auto at = std::lower_bound(all.begin(), all.end(), from,
                              [](const Piece& piece, std::uint64_t ts) { return piece.end <= ts; });
@@ -53,6 +53,10 @@ GpuCurve::Share GpuCurve::between(std::uint64_t from, std::uint64_t to) const {
     std::uint64_t idle = is_one ? at->end - at->busy_until : working;
     for (std::size_t i = 0; i < IDLE_CAUSES; i++)
       if (at->idle.of[i]) share.idle.of[i] += in_proportion(at->idle.of[i], of_idle, idle);
+  }
+  if (windows_.any()) {  // more may have been submitted in them than could be done in their time
+    share.busy = std::min(share.busy, share.time);
+    share.kernels = std::min(share.kernels, share.busy);
   }
   return share;
 }

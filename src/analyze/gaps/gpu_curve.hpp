@@ -4,7 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
+
 #include "analyze/gaps/idle_cause.hpp"
+#include "analyze/gaps/measured_windows.hpp"
 #include "analyze/merging.hpp"
 
 namespace cudabpf::analyze {
@@ -20,7 +23,7 @@ class GpuCurve {
     void merge(const Piece& next);
   };
   struct Share {
-    std::uint64_t time = 0;  // of the stretch
+    std::uint64_t time = 0;  // of the stretch, as far as it was measured
     std::uint64_t busy = 0, kernels = 0;
     IdleTimes idle;  // before the first work and after the last there is no cause to show
 
@@ -32,12 +35,15 @@ class GpuCurve {
 
   // In the order of time.
   void add(const Piece& piece) { pieces_.add(piece); }
+  // Only what lies in these was measured.
+  void only_in(MeasuredWindows windows) { windows_ = std::move(windows); }
   Share between(std::uint64_t from, std::uint64_t to) const;
 
  private:
   static constexpr std::size_t MOST = 1 << 16;
 
   MergedSeries<Piece> pieces_;
+  MeasuredWindows windows_;  // none: always
 };
 
 }  // namespace cudabpf::analyze

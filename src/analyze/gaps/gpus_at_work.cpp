@@ -27,7 +27,12 @@ GpusAtWork::GpusAtWork(Names& names, std::size_t gaps, Part part, std::size_t mo
       longest_gaps_(gaps) {}
 
 void GpusAtWork::line(const Line& line) {
-  if (line.kind == LineKind::header) takes_calls_ |= line.header->measures_gpus();
+  if (line.kind == LineKind::header) {
+    takes_calls_ |= line.header->measures_gpus();
+    sampled_ |= line.header->samples_gpus();
+  }
+  if (line.kind == LineKind::gpu_window && has_room_for(windows_, line.pid, MAX_GPUS))
+    windows_[line.pid].add({line.ts, saturating_sum(line.ts, line.duration)});
   bool is_work = line.kind == LineKind::gpu_operation, to_host = line.direction == Op::DtoH;
   if (is_work || takes_calls_) short_names_.line(line);
   if (is_work || line.kind == LineKind::host_copy) {
@@ -80,6 +85,7 @@ void GpusAtWork::work(const Line& line) {
     ran.has_to_wait = call->has_to_wait;
     ran.depends = call->depends;
   }
+  if (sampled_) ran.window = windows_[line.pid].index_of(ran.joined ? ran.issued : ran.begin);
   bool counts = part_.touches(ran.begin, ran.end);
   gpu->figures.operations += counts;
   gpu->figures.unjoined += counts && !line.issuer;
@@ -138,8 +144,10 @@ void GpusAtWork::settle_half() {
 void GpusAtWork::settle(const Ran& ran) {
   State& gpu = states_[ran.gpu];
   OfGpu& figures = gpu.figures;
+  bool is_new_window = sampled_ && (!gpu.any || ran.window != gpu.last.window);
+  if (is_new_window) window_began(gpu);
   bool was_idle = gpu.all.is_gap_until(ran.begin);
-  bool at_once = was_idle && ran.issued >= gpu.all.end();
+  bool at_once = was_idle && !is_new_window && ran.issued >= gpu.all.end();
   if (was_idle) gap(ran, gpu);
   if (!gpu.any) figures.first = gpu.busy_since = ran.begin;
   gpu.any = true;
@@ -179,11 +187,13 @@ void GpusAtWork::gap(const Ran& ran, State& gpu) {
   GpuCurve::Piece piece{
       gpu.busy_since, gpu.all.end(), ran.begin, gpu.kernels.total() - gpu.kernels_before, {}, 0};
   piece.busy = piece.busy_until - piece.begin;
-  piece.idle = causes(ran, gpu, piece.busy_until, piece.end);
+  bool is_known = ran.window == gpu.last.window;
+  if (!is_known) piece.end = piece.busy_until;
+  if (is_known) piece.idle = causes(ran, gpu, piece.busy_until, piece.end);
   gpu.figures.curve.add(piece);
   gpu.busy_since = ran.begin;
   gpu.kernels_before = gpu.kernels.total();
-  in_part(ran, gpu, piece.idle);
+  if (is_known) in_part(ran, gpu, piece.idle);
 }
 
 // Why the GPU had nothing to do from `from` to `to`, before it began with `ran`. Every moment has
@@ -255,6 +265,30 @@ void GpusAtWork::in_part(const Ran& ran, State& gpu, const IdleTimes& whole) {
   longest_gaps_.add(std::move(gap));
 }
 
+void GpusAtWork::window_began(State& gpu) {
+  std::uint64_t until_now = gpu.figures.busy.all().total();
+  if (gpu.any) gpu.by_window[gpu.last.window] = until_now - gpu.before_window;
+  gpu.before_window = until_now;
+}
+
+// What was submitted in the windows, against their time: this is right on average also where it ran
+// on after them, and what still ran at their beginnings is unknown.
+void GpusAtWork::take_windows(State& gpu) {
+  OfGpu& figures = gpu.figures;
+  const MeasuredWindows& windows = windows_[figures.pid];
+  gpu.by_window[gpu.last.window] = figures.busy.all().total() - gpu.before_window;
+  std::size_t i = 0;
+  for (const MeasuredWindows::Window& window : windows.all()) {
+    std::uint64_t time = part_.clipped(window.end) - part_.clipped(window.begin);
+    auto at_work = gpu.by_window.find(i++);
+    figures.in_windows += time;
+    figures.by_window.add(at_work == gpu.by_window.end() ? 0 : at_work->second, time);
+  }
+  std::uint64_t idle = figures.idle_time(), explained = figures.by_cause.total();
+  if (idle > explained) figures.by_cause[IdleCause::unknown] += idle - explained;
+  figures.curve.only_in(windows);
+}
+
 void GpusAtWork::close(State& gpu) {
   OfGpu& figures = gpu.figures;
   if (!gpu.any) return;
@@ -268,6 +302,7 @@ void GpusAtWork::close(State& gpu) {
   if (!part_.touches(figures.first, end)) return;
   figures.first = part_.clipped(figures.first);
   figures.last = part_.clipped(end);
+  if (sampled_) take_windows(gpu);
   gpus_.push_back(std::move(figures));
 }
 

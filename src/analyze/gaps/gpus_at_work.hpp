@@ -68,11 +68,15 @@ class GpusAtWork : public Analysis {
     std::uint64_t operations = 0, unjoined = 0,
                   graphs = 0;  // `graphs`: whole launches among kernels
     std::uint64_t late = 0, late_time = 0;
-    GpuCurve curve;  // of the whole trace
+    GpuCurve curve;                // of the whole trace
+    std::uint64_t in_windows = 0;  // how much time was measured, if not all
+    ShareOfWindows by_window;      // how busy it was in each
 
-    std::uint64_t window() const { return last - first; }
-    std::uint64_t busy_time() const { return busy.all().total(); }
-    std::uint64_t idle_time() const { return window() - std::min(window(), busy_time()); }
+    // In which it was measured.
+    std::uint64_t window() const { return in_windows ? in_windows : last - first; }
+    // In windows more may have been submitted than could be done in their time.
+    std::uint64_t busy_time() const { return std::min(busy.all().total(), window()); }
+    std::uint64_t idle_time() const { return window() - busy_time(); }
   };
   struct Kernel {
     std::uint64_t count = 0, time = 0, longest = 0;
@@ -114,6 +118,12 @@ class GpusAtWork : public Analysis {
   // The share of GPU operations that are missing, in percent: calls without a report, and reports
   // without valid times.
   double missing_share() const { return missing_share_; }
+  // GPU times were recorded in windows; figures are of these.
+  bool sampled() const { return sampled_; }
+  // In words, what OfGpu::window() is.
+  std::string_view window_text() const {
+    return sampled_ ? "in its windows" : "from first to last work";
+  }
   bool is_whole_graphs() const { return whole_graphs_; }
   std::string name_of(Name kernel) const;  // short
   // What a thread's iteration waited for; empty if its work is no longer kept.
@@ -133,6 +143,7 @@ class GpusAtWork : public Analysis {
     std::uint64_t issued = 0, returned = 0;  // when the call began and ended
     std::uint64_t depends = 0;
     std::uint32_t tid = 0, gpu = 0, queue = 0;
+    std::size_t window = 0;  // in which it was submitted
     Name name;
     GpuOp op = GpuOp::kernel;
     bool joined = false, has_to_wait = false, is_node = false;
@@ -144,6 +155,8 @@ class GpusAtWork : public Analysis {
     Ran last;                                          // the one that ends last
     std::uint64_t busy_since = 0, kernels_before = 0;  // of the curve's next piece
     Union all, kernels;                                // of the whole trace
+    std::map<std::size_t, std::uint64_t> by_window;    // ns at work
+    std::uint64_t before_window = 0;                   // ns at work before the last of these
     HashSet<std::uint64_t> started;                    // launches of graphs
   };
 
@@ -157,6 +170,8 @@ class GpusAtWork : public Analysis {
   // `at_once`: it was issued when the GPU had nothing to do.
   void started(const Ran& ran, State& gpu, bool at_once);
   void gap(const Ran& ran, State& gpu);
+  void window_began(State& gpu);
+  void take_windows(State& gpu);
   IdleTimes causes(const Ran& ran, const State& gpu, std::uint64_t from, std::uint64_t to);
   void in_part(const Ran& ran, State& gpu, const IdleTimes& whole);
   void close(State& gpu);
@@ -184,6 +199,8 @@ class GpusAtWork : public Analysis {
   std::uint64_t left_out_ = 0;
   double missing_share_ = 0;
   bool whole_graphs_ = false, seen_ = false;
+  bool sampled_ = false;
+  HashMap<std::uint32_t, MeasuredWindows> windows_;  // by pid
   bool takes_calls_ = false;  // by the header, there may be operations to join
 };
 

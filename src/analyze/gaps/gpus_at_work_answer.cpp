@@ -39,28 +39,32 @@ Json gpu_json(const OfGpu& gpu, const Names& names) {
   Json gaps = Json::object();
   for (std::size_t i = 0; i < IDLE_CAUSES; i++)
     if (gpu.gaps[i]) gaps[std::string(IDLE_CAUSE_INFOS[i].id)] = gpu.gaps[i];
-  return {{"pid", gpu.pid},
-          {"device", gpu.device},
-          {"first_work_us", microseconds(gpu.first)},
-          {"last_work_us", microseconds(gpu.last)},
-          {"window_us", microseconds(gpu.window())},
-          {"busy_us", microseconds(gpu.busy_time())},
-          {"idle_us", microseconds(gpu.idle_time())},
-          {"busy_share", share(gpu.busy_time(), gpu.window())},
-          {"kernels", op_json(gpu.busy.of(GpuOp::kernel))},
-          {"copies", op_json(gpu.busy.of(GpuOp::copy))},
-          {"fills", op_json(gpu.busy.of(GpuOp::set))},
-          {"kernels_and_copies_at_once_us", microseconds(gpu.busy.overlap())},
-          {"idle", times_json(gpu.idle, Means::mean)},
-          {"idle_by_cause_us", causes_json(gpu.by_cause)},
-          {"gaps_by_main_cause", gaps},
-          {"idle_in_calls_us", functions_json(functions_of(gpu), names)},
-          {"call_to_start", times_json(gpu.to_start, Means::mean)},
-          {"call_to_start_on_idle_gpu", times_json(gpu.to_idle_start, Means::mean)},
-          {"operations", gpu.operations},
-          {"unjoined", gpu.unjoined},
-          {"whole_graphs", gpu.graphs},
-          {"late", {{"count", gpu.late}, {"time_us", microseconds(gpu.late_time)}}}};
+  Json json = {{"pid", gpu.pid},
+               {"device", gpu.device},
+               {"first_work_us", microseconds(gpu.first)},
+               {"last_work_us", microseconds(gpu.last)},
+               {"window_us", microseconds(gpu.window())},
+               {"busy_us", microseconds(gpu.busy_time())},
+               {"idle_us", microseconds(gpu.idle_time())},
+               {"busy_share", share(gpu.busy_time(), gpu.window())},
+               {"kernels", op_json(gpu.busy.of(GpuOp::kernel))},
+               {"copies", op_json(gpu.busy.of(GpuOp::copy))},
+               {"fills", op_json(gpu.busy.of(GpuOp::set))},
+               {"kernels_and_copies_at_once_us", microseconds(gpu.busy.overlap())},
+               {"idle", times_json(gpu.idle, Means::mean)},
+               {"idle_by_cause_us", causes_json(gpu.by_cause)},
+               {"gaps_by_main_cause", gaps},
+               {"idle_in_calls_us", functions_json(functions_of(gpu), names)},
+               {"call_to_start", times_json(gpu.to_start, Means::mean)},
+               {"call_to_start_on_idle_gpu", times_json(gpu.to_idle_start, Means::mean)},
+               {"operations", gpu.operations},
+               {"unjoined", gpu.unjoined},
+               {"whole_graphs", gpu.graphs},
+               {"late", {{"count", gpu.late}, {"time_us", microseconds(gpu.late_time)}}}};
+  if (gpu.in_windows)
+    json["windows"] = {{"count", gpu.by_window.count()},
+                       {"busy_share_error", gpu.by_window.error()}};
+  return json;
 }
 
 Json side_json(Name name, std::uint64_t call, const Names& names) {
@@ -263,6 +267,15 @@ void add_gpu_notes(Page& page, const GpusAtWork& times) {
     unjoined += gpu.unjoined;
     operations += gpu.operations;
   }
+  for (const OfGpu& gpu : times.gpus())
+    if (gpu.in_windows)
+      note(fmt::format("GPU {}{}: busy for {} of {} ({}){}.", gpu.device,
+                       several_processes(times) ? fmt::format(" of process {}", gpu.pid) : "",
+                       percent(gpu.busy_time(), gpu.window()), human_time(gpu.window()),
+                       count_of(gpu.by_window.count(), "window", "windows"),
+                       gpu.by_window.count() > 1 ? fmt::format(", ± {:.1f} as the windows differ",
+                                                               100 * gpu.by_window.error())
+                                                 : ""));
   if (times.is_whole_graphs())
     note("A launch of a graph counts as busy from its beginning to its end (--gpu=graphs).");
   if (unjoined)

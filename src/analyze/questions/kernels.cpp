@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "analyze/derived/processes.hpp"
+#include "analyze/questions/classes_by_name.hpp"
 #include "analyze/work.hpp"
 #include "util/hash.hpp"
 #include "util/limited.hpp"

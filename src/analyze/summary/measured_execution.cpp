@@ -17,8 +17,11 @@ CriticalPath usual_path(const Execution& execution) {
   };
   CriticalPath path = path_of(iterations.typical.begin, iterations.typical.end);
   if (path.time()) return path;
-  for (auto last = iterations.each.rbegin(); last != iterations.each.rend(); ++last)
-    if (last->timed) return path_of(last->begin, last->end);
+  for (auto last = iterations.each.rbegin(); last != iterations.each.rend(); ++last) {
+    if (!last->timed) continue;
+    path = path_of(last->begin, last->end);
+    if (path.time() || !execution.gpus().sampled()) return path;
+  }
   return {};
 }
 
@@ -47,14 +50,14 @@ MeasuredExecution measured_of(const Execution& execution, const Stretch& stretch
     for (const Iteration& one : iterations.each) {
       if (!one.timed) continue;
       GpuCurve::Share share = gpu.curve.between(one.begin, one.end);
+      if (share.time < one.end - one.begin) continue;  // it was measured in part, or not at all
       measured.busy.push_back(share.busy);
       measured.share.add(share);
     }
     std::sort(measured.busy.begin(), measured.busy.end());
     measured.path = usual_path(execution);
-  } else {
-    measured.share = gpu.curve.between(stretch.begin, stretch.end);
   }
+  if (measured.busy.empty()) measured.share = gpu.curve.between(stretch.begin, stretch.end);
   constexpr double MISSING_MUCH = 5;  // percent of the work: what is left cannot be judged by
   measured.can_judge = measured.share.time && execution.gpus().missing_share() < MISSING_MUCH &&
                        share(gpu.late, gpu.operations) < MISSING_MUCH;

@@ -209,8 +209,10 @@ std::string Summary::busy_answer(const Page&) const {
       text += "nothing ran, measured";
       continue;
     }
-    text += fmt::format("{} of {} from first to last work, measured",
-                        percent(gpu.busy_time(), gpu.window()), human_time(gpu.window()));
+    text += percent(gpu.busy_time(), gpu.window());
+    if (double error = gpu.by_window.error(); error > 0)
+      text += fmt::format(" (± {:.1f})", 100 * error);
+    text += fmt::format(" of {} {}, measured", human_time(gpu.window()), times.window_text());
     text += op_text("kernels", gpu.busy.of(GpuOp::kernel));
     text += op_text("copies", gpu.busy.of(GpuOp::copy));
     text += op_text("fills", gpu.busy.of(GpuOp::set));
@@ -253,14 +255,14 @@ std::string Summary::measured_idle(const Page& page) const {
     GpuCurve::Share share = measured_.gpu->curve.between(
         part_.clipped(execution_.iterations().warm), part_.clipped(execution_.iterations().end));
     text = fmt::format("{} of the {} of inference; ", percent(share.idle_time(), share.time),
-                       human_time(time));
+                       human_time(times.sampled() ? share.time : time));
   }
   for (std::size_t i = 0; i < std::min(MAX_LISTED, times.gpus().size()); i++) {
     const GpusAtWork::OfGpu& gpu = times.gpus()[i];
     text += i ? "; " : "";
     if (processes() > 1) text += process_text(gpu.process, gpu.pid) + ", ";
-    text += fmt::format("GPU {}: {} of {} from first to last work, in {}", gpu.device,
-                        human_time(gpu.idle_time()), human_time(gpu.window()),
+    text += fmt::format("GPU {}: {} of {} {}, in {}", gpu.device, human_time(gpu.idle_time()),
+                        human_time(gpu.window()), times.window_text(),
                         count_of(gpu.idle.count(), "gap", "gaps"));
     std::string why = causes_text(gpu.by_cause, gpu.idle_time(), 3);
     if (!why.empty()) text += ", " + why;

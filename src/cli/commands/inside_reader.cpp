@@ -166,7 +166,8 @@ Result<int> read_inside(const char* text) {
   auto devices = options.driver ? nvidia_devices() : DriverDevices();
   std::optional<OwnMessages> beside;  // until the session has said its last
   auto session = TRY(CaptureSession::open(flags, options, [&](SourceOptions chosen) {
-    return InsideSource::open(std::move(chosen), {listener, geteuid(), devices, true});
+    return InsideSource::open(
+        std::move(chosen), {listener, geteuid(), devices, InsideSource::Place::For::one_process});
   }));
   header.mode = "run";
   header.command = Procfs().process(static_cast<pid_t>(pid)).args;

@@ -6,6 +6,7 @@
 
 #include "cli/captures.hpp"
 #include "cli/commands.hpp"
+#include "cli/commands/gpu_times.hpp"
 #include "cli/flags/engine_flags.hpp"
 #include "cli/flags/push_flags.hpp"
 #include "cli/help.hpp"
@@ -18,7 +19,16 @@
 namespace cudabpf::cli {
 
 Result<int> capture_machine(const CaptureFlags& flags) {
-  auto session = TRY(CaptureSession::open(flags, TRY(flags.source_options()), BpfSource::open));
+  auto options = TRY(flags.source_options());
+  CaptureSession::OpenSource open_source = BpfSource::open;
+  if (options.gpu != GpuTiming::none)
+    open_source = [&flags](SourceOptions chosen) {
+      InsideSource::Place place;
+      place.listener = flags.listener;
+      place.whom = InsideSource::Place::For::all;
+      return open_with_gpu_times(std::move(chosen), std::move(place));
+    };
+  auto session = TRY(CaptureSession::open(flags, std::move(options), open_source));
   Session header;
   header.mode = "machine";
   TRY(session->begin(std::move(header), [](Capture& capture) { capture.source().select_all(); }));

@@ -38,6 +38,9 @@ Result<int> serve_metrics(MetricsFlags flags) {
   auto server = TRY(MetricsServer::open(flags.server));
   flags.capture.metrics = server.get();
   flags.capture.sums_alone = true;
+  if (!flags.capture.gpu.empty() && flags.capture.gpu.find('/') == std::string::npos)
+    return Error{"--gpu=" + flags.capture.gpu + ": metrics have GPU times in windows only",
+                 "--gpu alone is --gpu=0.5s/10s", exit_code::USAGE};
   return capture_machine(flags.capture);
 }
 
@@ -62,6 +65,7 @@ void add_metrics(CLI::App& app, Action& action) {
   flags->push.add_to(*sub, "");
   flags->engines.add_to(*sub, "");
   sub->add_flag("--kernel", flags->capture.kernel, "Also count ioctls to the NVIDIA driver");
+  flags->capture.add_gpu_of_all_to(*sub);
   flags->capture.add_profile_to(*sub);
   flags->capture.add_library_to(*sub);
   flags->capture.add_ring_size_to(*sub);

@@ -8,6 +8,7 @@
 
 #include "cli/captures.hpp"
 #include "cli/commands.hpp"
+#include "cli/commands/gpu_times.hpp"
 #include "cli/help.hpp"
 #include "cli/request/inside.hpp"
 #include "cli/request/program_path.hpp"
@@ -78,16 +79,6 @@ Result<std::unique_ptr<Source>> open_inside(SourceOptions options, InsideSource:
   return InsideSource::open(std::move(options), std::move(place));
 }
 
-// Calls by eBPF; the library reports only what GPUs do.
-Result<std::unique_ptr<Source>> open_beside_ebpf(SourceOptions options, InsideSource::Place place) {
-  SourceOptions of_gpus = options;
-  of_gpus.calls = of_gpus.processes = of_gpus.driver = false;
-  auto gpus = TRY(InsideSource::open(std::move(of_gpus), std::move(place)));
-  auto calls = TRY(BpfSource::open(std::move(options)));
-  return std::unique_ptr<Source>(
-      std::make_unique<MergedSource>(std::move(calls), std::move(gpus), MergedSource::Of::calls));
-}
-
 // How the command is started, and as whom.
 Result<StartedCommand::Options> as_asked(const RunFlags& flags) {
   if (geteuid() != 0 && (flags.as_root || !flags.user.empty()))
@@ -134,7 +125,7 @@ Result<int> capture_command(const RunFlags& flags) {
     auto devices = options.driver ? nvidia_devices() : DriverDevices();
     open_source = [listener, user, devices, by_ebpf](SourceOptions chosen) {
       InsideSource::Place place{listener, user, devices};
-      return by_ebpf ? open_beside_ebpf(std::move(chosen), std::move(place))
+      return by_ebpf ? open_with_gpu_times(std::move(chosen), std::move(place))
                      : open_inside(std::move(chosen), std::move(place));
     };
   }

@@ -23,6 +23,8 @@ std::string default_output(bool compressed) {
 
 namespace {
 
+constexpr std::uint64_t SHORTEST_WINDOW_NS = 50'000'000, LONGEST_PERIOD_NS = 3'600'000'000'000;
+
 // "%h" in a file's name stands for the host.
 std::string with_host(std::string path) {
   std::size_t name = path.rfind('/') + 1;  // npos + 1 is 0
@@ -140,7 +142,6 @@ std::string CaptureFlags::for_ebpf_alone() const {
 }
 
 Result<std::optional<std::uint64_t>> CaptureFlags::sample_period_ns() const {
-  // CLI11's text for a flag without a value is "true".
   if (sample.empty() || sample == "true") return std::optional<std::uint64_t>();
   return std::optional(TRY(parse_sample_period(sample)));
 }
@@ -149,16 +150,45 @@ void CaptureFlags::add_gpu_to(CLI::App& app) {
   app.add_flag("--gpu", gpu,
                "Also record when each kernel, copy and fill ran on the GPU, and for how long. "
                "libcuda loads a library that gets the times from NVIDIA's CUPTI. --gpu=graphs: "
-               "each launch of a graph as a whole, which costs less")
-      ->type_name("graphs");
+               "each launch of a graph as a whole, which costs less. --gpu=0.5s/10s: kernels "
+               "alone, in windows of 0.5s in each 10s, which costs nothing between them")
+      ->type_name("graphs|TIME/TIME");
 }
 
-Result<GpuTiming> CaptureFlags::gpu_timing() const {
-  if (gpu.empty()) return GpuTiming::none;
-  if (gpu == "true" || gpu == "nodes") return GpuTiming::nodes;
-  if (gpu == "graphs") return GpuTiming::graphs;
-  return Error{"--gpu=" + gpu + ": this is neither nodes nor graphs",
-               "--gpu alone records each node of a graph", exit_code::USAGE};
+// CLI11's text for a flag without a value is "true".
+void CaptureFlags::add_gpu_of_all_to(CLI::App& app) {
+  app.add_flag("--gpu{0.5s/10s}", gpu,
+               "Also count kernels on GPUs, in windows of 0.5s in each 10s, for programs that were "
+               "started with CUDA_INJECTION64_PATH=…/libcudabpf-inside.so and "
+               "CUDABPF_LISTENER=/run/cudabpf/inside in their environment")
+      ->type_name("TIME/TIME");
+  app.add_option("--listener", listener, "Another path for these programs to find cudabpf by")
+      ->type_name("PATH");
+}
+
+Result<> CaptureFlags::add_gpu_timing(SourceOptions& options) const {
+  if (gpu.empty()) return ok();
+  options.gpu = GpuTiming::nodes;
+  if (gpu == "true" || gpu == "nodes") return ok();
+  if (gpu == "graphs") {
+    options.gpu = GpuTiming::graphs;
+    return ok();
+  }
+  std::size_t slash = gpu.find('/');
+  if (slash == gpu.npos)
+    return Error{"--gpu=" + gpu + ": this is neither nodes, graphs nor windows",
+                 "--gpu alone records each node of a graph, and --gpu=0.5s/10s half a second in "
+                 "each 10s",
+                 exit_code::USAGE};
+  options.gpu_window_ns = TRY(parse_duration(gpu.substr(0, slash), "--gpu"));
+  options.gpu_period_ns = TRY(parse_duration(gpu.substr(slash + 1), "--gpu"));
+  if (options.gpu_window_ns < SHORTEST_WINDOW_NS || options.gpu_period_ns > LONGEST_PERIOD_NS ||
+      options.gpu_window_ns >= options.gpu_period_ns)
+    return Error{"--gpu=" + gpu + ": these are no windows",
+                 "a window takes 50ms at least, a period an hour at most, and a window is shorter "
+                 "than its period",
+                 exit_code::USAGE};
+  return ok();
 }
 
 Result<SourceOptions> CaptureFlags::source_options() const {
@@ -177,7 +207,7 @@ Result<SourceOptions> CaptureFlags::source_options() const {
   options.filter.single_launches = single_launches;
   options.follow_children = !no_follow;
   options.driver = kernel;
-  options.gpu = TRY(gpu_timing());
+  TRY(add_gpu_timing(options));
   options.disabled_features = disabled_features;
   options.libraries = libraries;
   options.library_path = value_in(caller().environment, "LD_LIBRARY_PATH");

@@ -53,7 +53,8 @@ struct CaptureFlags {
   std::string sample;  // how often GPUs are sampled; empty: not said
   bool no_sample = false;
   bool switches = false;
-  std::string gpu;  // which GPU times are recorded; empty: none
+  std::string gpu;                               // which GPU times are recorded; empty: none
+  std::string listener = "/run/cudabpf/inside";  // where programs find whoever takes these
   std::vector<std::string> disabled_features;
   std::vector<std::string> libraries;
   std::string duration;
@@ -70,13 +71,15 @@ struct CaptureFlags {
   void add_ring_size_to(CLI::App& app);
   // --gpu, where the traced programs can be given a library.
   void add_gpu_to(CLI::App& app);
+  // The same of all programs that were given the library already.
+  void add_gpu_of_all_to(CLI::App& app);
 
   // A given flag that only tracing by eBPF can use; empty: there is none.
   std::string for_ebpf_alone() const;
 
   // How often GPUs are to be sampled; nothing: as often as costs little.
   Result<std::optional<std::uint64_t>> sample_period_ns() const;
-  Result<GpuTiming> gpu_timing() const;
+  Result<> add_gpu_timing(SourceOptions& options) const;
   Result<SourceOptions> source_options() const;
   Result<JsonlOptions> output_options() const;
   Result<std::uint64_t> duration_ns() const;  // 0: no limit

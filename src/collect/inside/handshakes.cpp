@@ -343,6 +343,8 @@ bool Handshakes::send_answer(Handshake& handshake, const Host::Admission& admiss
   answer.version = CI_VERSION;
   answer.traced = admission.traced;
   answer.gpu = wanted_.gpu;
+  answer.gpu_window = wanted_.gpu_window;
+  answer.gpu_period = wanted_.gpu_period;
   std::vector<int> fds;
   if (admission.traced && admission.shared >= 0) {
     answer.memory_size = wanted_.memory_size;

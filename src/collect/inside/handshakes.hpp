@@ -57,6 +57,7 @@ class Handshakes {
     bool calls = true;
     bool others = false;    // calls of libraries besides libcuda
     std::uint32_t gpu = 0;  // abi::cb_gpu_times_of
+    std::uint64_t gpu_window = 0, gpu_period = 0;
     std::uint64_t memory_size = 0;
     std::uint64_t tape_size = 0;
   };

@@ -100,13 +100,19 @@ Result<std::unique_ptr<Source>> InsideSource::open(SourceOptions options, Place 
                              human_bytes(options.ring_size)),
                  "give it as 64K, 4M or up to 256M", exit_code::USAGE};
   auto reader = TRY(elf::Reader::start());
-  return std::unique_ptr<Source>(
+  std::unique_ptr<InsideSource> source(
       new InsideSource(std::move(options), std::move(place), std::move(reader)));
+  // Where all may come is no place of the caller's: it takes the rights that this process has now.
+  if (source->place_.whom == Place::For::all)
+    source->listener_.emplace(TRY(Listener::open_for_all(source->place_.listener)));
+  return std::unique_ptr<Source>(std::move(source));
 }
 
 void InsideSource::describe(Session& session) const {
   if (options_.gpu != GpuTiming::none)
     session.gpu_timing = options_.gpu == GpuTiming::graphs ? "graphs" : "nodes";
+  session.gpu_window_ns = options_.gpu_window_ns;
+  session.gpu_period_ns = options_.gpu_period_ns;
   if (!options_.calls) return;
   session.source = "inside";
   session.unseen = {
@@ -126,11 +132,13 @@ void InsideSource::describe(Session& session) const {
 Result<> InsideSource::start(OnRecord on_record) {
   on_record_ = std::move(on_record);
   raise_file_limit();  // each process takes two descriptors
-  auto listener = TRY(Listener::open(place_.listener, {geteuid(), 0, place_.user}));
+  if (!listener_)
+    listener_.emplace(TRY(Listener::open(place_.listener, {geteuid(), 0, place_.user})));
   Host& host = *this;
   bool others = std::ranges::any_of(other_libraries_.names, [](const char* name) { return *name; });
-  handshakes_.emplace(std::move(listener), reader_, libraries_, options_.libraries, host,
+  handshakes_.emplace(std::move(*listener_), reader_, libraries_, options_.libraries, host,
                       Handshakes::Wanted{options_.calls, others, times_wanted(options_.gpu),
+                                         options_.gpu_window_ns, options_.gpu_period_ns,
                                          SharedRings::size(options_.ring_size), TapeMemory::SIZE});
   return ok();
 }
@@ -148,7 +156,7 @@ bool InsideSource::knows_the_listener(pid_t pid) const {
 // A program may have written over its environment, and an orphan's parents are gone.
 bool InsideSource::belongs(pid_t pid) const {
   auto command = static_cast<pid_t>(selected_);
-  if (place_.is_secret || pid == command || knows_the_listener(pid)) return true;
+  if (place_.whom != Place::For::command || pid == command || knows_the_listener(pid)) return true;
   auto ancestors = Procfs().ancestors(pid);
   return std::find(ancestors.begin(), ancestors.end(), command) != ancestors.end();
 }
@@ -162,7 +170,7 @@ std::size_t InsideSource::count_awaited() const {
 }
 
 std::size_t InsideSource::awaited() const {
-  if (!options_.follow_children) return 0;
+  if (!options_.follow_children || place_.whom == Place::For::all) return 0;
   // While a process execs, it has no environment for a moment.
   constexpr int LOOKS = 3;
   constexpr auto BETWEEN = std::chrono::milliseconds(20);
@@ -200,6 +208,8 @@ Host::Admission InsideSource::admit(const Arrival& arrival) {
   auto known = known_.find(pid);
   if (arrival.hello.has_memory)
     return {known != known_.end() && !known->second.expired(), -1, -1, {}};
+  if (place_.whom == Place::For::all && count_traced() >= MAX_OF_ALL)
+    return {.failed = "cudabpf records GPU times of too many processes already"};
   Newcomer newcomer;
   newcomer.pidfd = open_pidfd(arrival.pid);
   if (has_ended(arrival.pid, newcomer.pidfd)) return {};
@@ -227,6 +237,11 @@ Host::Admission InsideSource::admit(const Arrival& arrival) {
   return {true, shared, tape, {}};
 }
 
+std::size_t InsideSource::count_traced() {
+  std::erase_if(known_, [](const auto& one) { return one.second.expired(); });
+  return known_.size();
+}
+
 Result<int> InsideSource::tape_of(const Newcomer& newcomer) {
   std::uint32_t pid = newcomer.record.head.pid;
   std::erase_if(taped_, [](const auto& one) { return one.second.tape.use_count() == 1; });
@@ -252,7 +267,9 @@ void InsideSource::stopped(Connection connection, std::uint32_t inner_tid) {
 void InsideSource::depart(pid_t pid) {
   auto known = known_.find(static_cast<std::uint32_t>(pid));
   auto shared = known == known_.end() ? nullptr : known->second.lock();
-  if (!place_.is_secret || pid != static_cast<pid_t>(selected_) || departed_ || !shared) return;
+  if (place_.whom != Place::For::one_process || pid != static_cast<pid_t>(selected_) || departed_ ||
+      !shared)
+    return;
   silence({shared});
   departed_ = true;
   std::lock_guard lock(comings_and_goings_);
@@ -294,7 +311,7 @@ void InsideSource::date(News& news) {
 // A process that has started its own cudabpf comes at once.
 void InsideSource::miss_process_that_never_came(News& news) {
   constexpr std::uint64_t CONNECTS_WITHIN_NS = 5'000'000'000;
-  if (!place_.is_secret || came_ || missed_) return;
+  if (place_.whom != Place::For::one_process || came_ || missed_) return;
   auto pid = static_cast<pid_t>(selected_);
   if (now_ns(CLOCK_MONOTONIC) - begin_ns_ < CONNECTS_WITHIN_NS && !has_ended(pid)) return;
   missed_ = true;

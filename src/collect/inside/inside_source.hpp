@@ -26,8 +26,10 @@ class InsideSource final : public Source, private Host {
     std::string listener;   // the path of the socket: see Listener::choose_path
     uid_t user = 0;         // the user that the command runs as
     DriverDevices devices;  // of the NVIDIA driver, if operations on them are recorded
-    bool is_secret =
-        false;  // only the process to be traced, and its children, learn of the listener
+    // Who may come: the command and its children; the one process that learns of the listener, and
+    // its children; any process of the machine.
+    enum class For : std::uint8_t { command, one_process, all };
+    For whom = For::command;
   };
   static Result<std::unique_ptr<Source>> open(SourceOptions options, Place place);
   ~InsideSource() override;
@@ -76,6 +78,7 @@ class InsideSource final : public Source, private Host {
   bool belongs(pid_t pid) const;
   bool knows_the_listener(pid_t pid) const;
   std::size_t count_awaited() const;
+  std::size_t count_traced();
 
   const SourceOptions options_;
   const Place place_;
@@ -83,6 +86,8 @@ class InsideSource final : public Source, private Host {
   const abi::ci_libraries other_libraries_;  // traced besides libcuda
   const elf::Reader reader_;
   PlannedLibraries libraries_;
+  static constexpr std::size_t MAX_OF_ALL = 1024;  // processes at once, where all may come
+  std::optional<Listener> listener_;               // until it is handed on
   std::optional<Handshakes> handshakes_;
   std::uint64_t begin_ns_ = 0;
   std::uint32_t selected_ = 0;

@@ -94,16 +94,43 @@ Result<Listener> Listener::open(std::string path, std::vector<uid_t> users) {
   bool for_others =
       std::any_of(users.begin(), users.end(), [](uid_t uid) { return uid && uid != geteuid(); });
   const mode_t passable = for_others ? 0711 : 0700;
-  constexpr mode_t FOR_ALL = 0666;
   if (mkdir(folder.c_str(), passable) != 0)
     return errno_error("making " + folder, "TMPDIR may name another folder");
-  Listener listener(make_socket(), std::move(path), std::move(users));
+  Listener listener(make_socket(), std::move(path), For::users, std::move(users));
   // The command may run as another user, and umask may have been stricter.
-  if (!listener.socket_ || chmod(folder.c_str(), passable) != 0 ||
-      bind(listener.fd(), pointer_to(*address), sizeof(*address)) != 0 ||
-      chmod(listener.path_.c_str(), FOR_ALL) != 0 || listen(listener.fd(), MAX_WAITING) != 0)
-    return errno_error("opening the socket " + listener.path_);
+  if (chmod(folder.c_str(), passable) != 0) return errno_error("opening " + folder);
+  TRY(listener.listen());
   return listener;
+}
+
+Result<Listener> Listener::open_for_all(std::string path) {
+  auto address = address_of(path);
+  if (!address) return Error{path + ": this path is too long"};
+  std::string folder = folder_of(path);
+  constexpr mode_t PASSABLE = 0755;
+  if (mkdir(folder.c_str(), PASSABLE) != 0 && errno != EEXIST)
+    return errno_error("making " + folder, "the listener's path can be another one");
+  Fd other = make_socket();
+  if (other && connect(other.get(), pointer_to(*address), sizeof(*address)) == 0)
+    return Error{path + ": another cudabpf listens there"};
+  struct stat status {};
+  if (errno == ECONNREFUSED && lstat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode))
+    unlink(path.c_str());
+  Listener listener(make_socket(), std::move(path), For::all);
+  TRY(listener.listen());
+  return listener;
+}
+
+// umask may be stricter than is wanted.
+Result<> Listener::listen() {
+  constexpr mode_t FOR_ALL = 0666;
+  auto address = address_of(path_);
+  if (socket_ && bind(fd(), pointer_to(*address), sizeof(*address)) == 0) {
+    if (chmod(path_.c_str(), FOR_ALL) == 0 && ::listen(fd(), MAX_WAITING) == 0) return ok();
+  }
+  Error error = errno_error("opening the socket " + path_);
+  socket_ = {};  // what is at the path may be another's
+  return error;
 }
 
 Listener::~Listener() {
@@ -112,7 +139,7 @@ Listener::~Listener() {
   // it.
   socket_.release();
   unlink(path_.c_str());
-  rmdir(folder_of(path_).c_str());
+  if (for_ == For::users) rmdir(folder_of(path_).c_str());
 }
 
 void Listener::keep_spares() {
@@ -153,8 +180,9 @@ std::optional<Connection> Listener::next() {
         getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0)
       return connection;
     connection.pid = credentials.pid;
-    connection.is_let_in = credentials.pid > 0 &&
-                           std::find(users_.begin(), users_.end(), credentials.uid) != users_.end();
+    connection.is_let_in =
+        credentials.pid > 0 && (for_ == For::all || std::find(users_.begin(), users_.end(),
+                                                              credentials.uid) != users_.end());
     return connection;
   }
 }

@@ -34,6 +34,9 @@ class Listener {
   // Opens it to these users. Creates the path's folder, which is removed with the listener. Also
   // removes what other listeners that were killed have left beside it.
   static Result<Listener> open(std::string path, std::vector<uid_t> users);
+  // At a path that every process may know, open to all users. Takes the place of a listener that
+  // was killed, but not of one that listens.
+  static Result<Listener> open_for_all(std::string path);
   Listener(Listener&&) = default;
   Listener& operator=(Listener&&) = delete;
   ~Listener();
@@ -48,16 +51,20 @@ class Listener {
   Fd accept_one(bool& with_spare);
   void keep_spares();
 
-  Listener(Fd socket, std::string path, std::vector<uid_t> users)
-      : socket_(std::move(socket)), path_(std::move(path)), users_(std::move(users)) {
+  enum class For : std::uint8_t { users, all };
+
+  Listener(Fd socket, std::string path, For whom, std::vector<uid_t> users = {})
+      : socket_(std::move(socket)), path_(std::move(path)), for_(whom), users_(std::move(users)) {
     keep_spares();
   }
+  Result<> listen();
 
   Fd socket_;
   // Given up when there is no other descriptor: to accept a connection, to identify its process,
   // and because another thread may be taking one.
   std::array<Fd, 3> spares_;
   std::string path_;
+  For for_;
   std::vector<uid_t> users_;
 };
 

@@ -70,17 +70,12 @@ void GpuOperations::on_record(const Record& record) {
   const abi::cb_head& head = *record.head;
   OfProcess& process = processes_[head.pid];
   switch (head.kind) {
-    case abi::CB_GPU_TIMES: {
-      process.timed |= record.gpu_times->times_of != 0;
-      GpuTimes times;
-      times.ts = trace_.ts_of(head.ts);
-      times.pid = head.pid;
-      times.version = version_text(record.gpu_times->version);
-      times.whole_graphs = record.gpu_times->times_of == abi::CB_GPU_GRAPHS;
-      (process.timed ? times.library : times.why_not) = std::string(record.text);
-      trace_.sink().gpu_times(times);
+    case abi::CB_GPU_TIMES:
+      timed(record);
       break;
-    }
+    case abi::CB_GPU_WINDOW:
+      stepped(record);
+      break;
     case abi::CB_GPU_NAME:
       if (bounds_.has_memory(Kept::kernel_names, process.names.size()))
         process.names[record.handle] =
@@ -89,6 +84,33 @@ void GpuOperations::on_record(const Record& record) {
     default:
       add(record);
   }
+}
+
+void GpuOperations::timed(const Record& record) {
+  const abi::cb_gpu_times& says = *record.gpu_times;
+  OfProcess& process = processes_[record.head->pid];
+  bool are_there = says.times_of != 0;
+  process.timed |= are_there;
+  if (are_there && says.period) process.windows.emplace();
+  GpuTimes times;
+  times.ts = trace_.ts_of(record.head->ts);
+  times.pid = record.head->pid;
+  times.version = version_text(says.version);
+  times.whole_graphs = says.times_of == abi::CB_GPU_GRAPHS;
+  times.window_ns = says.window;
+  times.period_ns = says.period;
+  (are_there ? times.library : times.why_not) = std::string(record.text);
+  trace_.sink().gpu_times(times);
+}
+
+void GpuOperations::stepped(const Record& record) {
+  OfProcess& process = processes_[record.head->pid];
+  if (!process.windows) return;
+  auto step = static_cast<abi::cb_gpu_window_step>(record.gpu_window->step);
+  auto closed = process.windows->step(step, record.head->ts);
+  if (!closed || trace_.is_over_at(closed->open)) return;
+  trace_.sink().gpu_window(
+      {trace_.ts_of(closed->open), closed->closing - closed->open, record.head->pid});
 }
 
 void GpuOperations::add(const Record& record) {
@@ -129,7 +151,7 @@ GpuOperations::IssuingThread& GpuOperations::thread_of(OfProcess& process, std::
                                                        std::uint64_t ts) {
   auto known = process.by_tid.find(tid);
   if (known != process.by_tid.end()) return *known->second;
-  process.threads.push_back({tid, ts, true, {}});
+  process.threads.push_back({tid, ts, true, {}, 0});
   process.by_tid.emplace(tid, std::prev(process.threads.end()));
   return process.threads.back();
 }
@@ -144,12 +166,15 @@ GpuOperations::IssuingThread* GpuOperations::thread_of(OfProcess& process,
   return found;
 }
 
-void GpuOperations::called(const Call& call, std::uint64_t ts) {
+void GpuOperations::called(const Call& call, std::uint64_t begin, std::uint64_t end) {
   const Function& function = *call.function;
+  OfProcess& process = processes_[call.pid];
   IssuingCall issuing;
   issuing.graph = function.launches_graph();
   GraphOperation work = issuing.graph ? GraphOperation() : work_of_call(call);
-  IssuingThread& thread = thread_of(processes_[call.pid], call.tid, ts);
+  // In windows, copies and fills are not reported.
+  if (process.windows && !issuing.graph && work.what != NodeWork::kernel) return;
+  IssuingThread& thread = thread_of(process, call.tid, begin);
   if (!bounds_.has_memory(Kept::gpu_operations, waiting_calls_)) {
     bounds_.left_out(Kept::gpu_operations, thread.calls.size() + 1);
     counts_.calls++;
@@ -159,7 +184,8 @@ void GpuOperations::called(const Call& call, std::uint64_t ts) {
     return;
   }
   issuing.id = call.id;
-  issuing.ts = ts;
+  issuing.ts = begin;
+  issuing.end = end;
   issuing.function = &function;
   issuing.kernel = work.kernel;
   issuing.size = work.size;
@@ -168,9 +194,33 @@ void GpuOperations::called(const Call& call, std::uint64_t ts) {
   issuing.grid = work.grid;
   issuing.block = work.block;
   issuing.what = work.what;
+  issuing.counted = !process.windows;
   thread.calls.push_back(issuing);
-  counts_.calls++;
+  counts_.calls += issuing.counted;
   waiting_calls_++;
+}
+
+// Of calls at the edges of a window it is not known whether CUPTI records what they submit: they
+// count if it does.
+void GpuOperations::leave_out_calls_outside(OfProcess& process, std::uint64_t ended_before) {
+  for (IssuingThread& thread : process.threads) {
+    std::size_t answered = 0;
+    while (answered < thread.sorted && thread.calls[answered].end < process.windows->oldest())
+      answered++;
+    give_up(thread, Unjoined::not_reported, answered);
+    auto from = thread.calls.begin() + static_cast<std::ptrdiff_t>(thread.sorted), to = from;
+    auto kept = from;
+    for (; to != thread.calls.end() && to->end < ended_before; ++to) {
+      auto submitted = process.windows->submitted(to->ts, to->end);
+      if (submitted == GpuWindows::Submitted::outside) continue;
+      to->counted = submitted == GpuWindows::Submitted::inside;
+      counts_.calls += to->counted;
+      *kept++ = *to;
+    }
+    thread.sorted += static_cast<std::size_t>(kept - from);
+    waiting_calls_ -= static_cast<std::size_t>(to - kept);
+    thread.calls.erase(kept, to);
+  }
 }
 
 void GpuOperations::records_lost(ThreadId thread) {
@@ -192,7 +242,10 @@ std::uint64_t GpuOperations::issuing_since(ThreadId thread) const {
 
 void GpuOperations::settle(std::uint64_t read_until) {
   std::uint64_t before = read_until > SETTLED_NS ? read_until - SETTLED_NS : 0;
-  for (auto& [pid, process] : processes_) settle(pid, process, before);
+  for (auto& [pid, process] : processes_) {
+    if (process.windows) leave_out_calls_outside(process, before);
+    settle(pid, process, before);
+  }
 }
 
 void GpuOperations::settle(std::uint32_t pid, OfProcess& process, std::uint64_t reported_before) {
@@ -223,6 +276,7 @@ void GpuOperations::join(std::uint32_t pid, OfProcess& process, Lane& lane, cons
     counts_.clock_error_ns =
         std::max<std::uint64_t>(counts_.clock_error_ns, batch.end->clock_error);
     if (batch.end->lost || batch.end->operations != batch.operations.size()) lane.whole = false;
+    if (thread) skip_calls_before(*thread, batch.end->asked);
   }
   for (const abi::cb_gpu_operation& work : batch.operations) {
     if (trace_.is_over_at(work.began)) continue;
@@ -235,6 +289,14 @@ void GpuOperations::join(std::uint32_t pid, OfProcess& process, Lane& lane, cons
     else
       counts_.invalid++;
   }
+}
+
+// A batch's first operation was submitted while its thread asked for room: by the last call that
+// had begun by then, or a later one.
+void GpuOperations::skip_calls_before(IssuingThread& thread, std::uint64_t asked) {
+  std::size_t earlier = 0;
+  while (earlier + 1 < thread.calls.size() && thread.calls[earlier + 1].ts <= asked) earlier++;
+  give_up(thread, Unjoined::no_work, earlier);
 }
 
 void GpuOperations::find_call(const OfProcess& process, Lane& lane, IssuingThread* thread,
@@ -256,9 +318,9 @@ void GpuOperations::find_call(const OfProcess& process, Lane& lane, IssuingThrea
       lane.why_not = Unjoined::none;
       counts_.joined++;
       counts_.answered++;
+      counts_.calls += !issuing.counted;
       give_up(*thread, Unjoined::no_work, i);
-      thread->calls.pop_front();
-      waiting_calls_--;
+      remove_first(*thread, 1);
       return;
     }
   }
@@ -316,8 +378,16 @@ void GpuOperations::emit(std::uint32_t pid, const OfProcess& process, const Lane
 
 // Gives up on the first `count` calls.
 void GpuOperations::give_up(IssuingThread& thread, Unjoined why, std::size_t count) {
-  counts_.unjoined[static_cast<std::size_t>(why)] += count;
+  auto first = thread.calls.begin();
+  auto counted = std::count_if(first, first + static_cast<std::ptrdiff_t>(count),
+                               [](const IssuingCall& call) { return call.counted; });
+  counts_.unjoined[static_cast<std::size_t>(why)] += static_cast<std::uint64_t>(counted);
+  remove_first(thread, count);
+}
+
+void GpuOperations::remove_first(IssuingThread& thread, std::size_t count) {
   waiting_calls_ -= count;
+  thread.sorted -= std::min(thread.sorted, count);
   thread.calls.erase(thread.calls.begin(),
                      thread.calls.begin() + static_cast<std::ptrdiff_t>(count));
 }
@@ -335,6 +405,7 @@ void GpuOperations::thread_gone(ThreadId thread) {
 }
 
 void GpuOperations::end(std::uint32_t pid, OfProcess& process) {
+  if (process.windows) leave_out_calls_outside(process, NEVER);
   settle(pid, process, NEVER);
   // Batches that were lost, or never completely reported, stand before what is left.
   for (auto& [number, lane] : process.lanes) {

@@ -16,6 +16,7 @@
 #include "correlate/calls/learner.hpp"
 #include "correlate/calls/open_calls.hpp"
 #include "correlate/calls/open_trace.hpp"
+#include "correlate/learners/gpu_windows.hpp"
 #include "correlate/learners/kernel_names.hpp"
 #include "cudabpf/record.hpp"
 #include "util/hash.hpp"
@@ -40,7 +41,7 @@ class GpuOperations : public Learner {
   void ended(const CallStack& stack, Call& call) {
     if (is_timed(call.pid) && !call.captured && call.result == 0 &&
         issues_gpu_operation(*call.function) && !stack.top_is_inside(issues_gpu_operation))
-      called(call, stack.top().ts);
+      called(call, stack.top().ts, stack.top().ts + call.duration);
   }
   void records_lost(ThreadId thread);
   void thread_gone(ThreadId thread);
@@ -53,13 +54,14 @@ class GpuOperations : public Learner {
  private:
   // A call that submitted work to a GPU.
   struct IssuingCall {
-    std::uint64_t id = 0, ts = 0;
+    std::uint64_t id = 0, ts = 0, end = 0;
     const Function* function = nullptr;
     const KernelName* kernel = nullptr;
     std::optional<std::uint64_t> size, stream;
     Dim3 grid, block;
     bool has_dims = false;
     bool graph = false;
+    bool counted = false;  // it leads to an operation that is recorded
     NodeWork what = NodeWork::none;
   };
   // A thread that submitted work.
@@ -68,6 +70,7 @@ class GpuOperations : public Learner {
     std::uint64_t since = 0;
     bool whole = true;  // no call of the thread was lost
     std::deque<IssuingCall> calls;
+    std::size_t sorted = 0;  // the first of them: none is outside of the windows
   };
   using IssuingThreads = std::list<IssuingThread>;
   struct Batch {
@@ -86,7 +89,8 @@ class GpuOperations : public Learner {
     Unjoined why_not = Unjoined::none;
   };
   struct OfProcess {
-    bool timed = false;  // CUPTI reports times for it
+    bool timed = false;                 // CUPTI reports times for it
+    std::optional<GpuWindows> windows;  // nothing: always
     IssuingThreads threads;
     HashMap<std::uint32_t, IssuingThreads::iterator> by_tid;
     std::map<std::uint32_t, Lane> lanes;
@@ -99,8 +103,11 @@ class GpuOperations : public Learner {
     auto process = processes_.find(pid);
     return process != processes_.end() && process->second.timed;
   }
-  // An issuing call, which began at `ts`.
-  void called(const Call& call, std::uint64_t ts);
+  void timed(const Record& record);
+  void stepped(const Record& record);
+  // An issuing call.
+  void called(const Call& call, std::uint64_t begin, std::uint64_t end);
+  void leave_out_calls_outside(OfProcess& process, std::uint64_t ended_before);
   // When the thread's oldest open issuing call began; the end of time if it has none.
   std::uint64_t issuing_since(ThreadId thread) const;
   void add(const Record& record);
@@ -109,6 +116,7 @@ class GpuOperations : public Learner {
   IssuingThread* thread_of(OfProcess& process, const abi::cb_gpu_batch& batch);
   void settle(std::uint32_t pid, OfProcess& process, std::uint64_t reported_before);
   void join(std::uint32_t pid, OfProcess& process, Lane& lane, const Batch& batch);
+  void skip_calls_before(IssuingThread& thread, std::uint64_t asked);
   void find_call(const OfProcess& process, Lane& lane, IssuingThread* thread,
                  const abi::cb_gpu_operation& work);
   bool fits(const OfProcess& process, const IssuingCall& issuing,
@@ -116,6 +124,7 @@ class GpuOperations : public Learner {
   void emit(std::uint32_t pid, const OfProcess& process, const Lane& lane,
             const abi::cb_gpu_operation& work);
   void give_up(IssuingThread& thread, Unjoined why, std::size_t count);
+  void remove_first(IssuingThread& thread, std::size_t count);
   void end(std::uint32_t pid, OfProcess& process);
 
   OpenTrace& trace_;

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "analyze/questions/kernel_classes.hpp"
 #include "replay/microseconds.hpp"
+#include "state/kernel_classes.hpp"
 #include "util/demangle/demangle.hpp"
 #include "util/text/printable.hpp"
 
@@ -166,7 +166,7 @@ void Comparing::add_launch(std::uint32_t launch, const std::optional<IsolatedTim
 
 void Comparing::add_to_tier(const ComparedLaunch& launch, double predicted) {
   std::string name = demangle(manifest_.kernels[distinct_[launch.launch].kernel].name);
-  bool is_gemm = analyze::class_of_kernel(name) == analyze::KernelClass::matrix_multiply;
+  bool is_gemm = class_of_kernel(name) == KernelClass::matrix_multiply;
   ComparedTier& tier = is_gemm ? gemms_ : others_;
   tier.unique_kernels++;
   tier.operations += launch.count;

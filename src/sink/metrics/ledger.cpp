@@ -247,6 +247,31 @@ void Ledger::gpu_sample(const GpuSample& sample) {
     if (one.gpu.device == sample.device) take_figures(one.latest, sample);
 }
 
+// Names are long, and classifying one takes a while.
+KernelClass Ledger::kernel_class_of(const KernelName* kernel) {
+  if (!kernel) return KernelClass::other;
+  if (kernels_.size() >= MAX_KERNELS) kernels_.clear();
+  auto [known, is_new] = kernels_.try_emplace(kernel->full);
+  if (is_new) known->second = class_of_kernel(kernel->full);
+  return known->second;
+}
+
+void Ledger::gpu_operation(const GpuOperation& operation) {
+  if (operation.op != GpuOperation::Op::kernel) return;
+  auto of_class = static_cast<std::size_t>(kernel_class_of(operation.kernel));
+  add(of(operation.pid), [&](WorkloadSums& sums) {
+    sums.work.kernels[of_class].count++;
+    sums.work.kernels[of_class].time_ns += operation.duration;
+    sums.loads.ran(operation.ts, operation.duration);
+  });
+}
+
+void Ledger::gpu_window(const GpuWindow& window) {
+  add(of(window.pid), [&](WorkloadSums& sums) {
+    sums.work.window_ns += sums.loads.add(window.ts, saturating_sum(window.ts, window.duration));
+  });
+}
+
 void Ledger::library(const Library& library) {
   const Api* api = api_of_key(library.api);
   if (!api) return;

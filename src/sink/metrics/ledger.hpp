@@ -14,6 +14,7 @@
 #include "cudabpf/call_class.hpp"
 #include "cudabpf/sink.hpp"
 #include "sink/metrics/held_memory.hpp"
+#include "sink/metrics/sampled_work.hpp"
 #include "sink/metrics/workload.hpp"
 #include "util/hash.hpp"
 
@@ -31,6 +32,8 @@ struct WorkloadSums {
   std::array<OfClass, CALL_CLASSES> classes{};
   std::map<std::pair<ApiId, int>, std::uint64_t> errors;  // failed calls by result
   std::uint64_t ioctls = 0;
+  SampledWork work;
+  WindowLoads loads;
   std::uint64_t held = 0, most_held = 0;  // bytes of its allocations, without host memory
   std::uint64_t processes = 0;            // that are alive
   std::uint64_t oldest_open_ns = 0;       // how long its oldest call has been open, at least
@@ -63,7 +66,8 @@ struct LedgerPage {
 
 class Ledger {
  public:
-  static constexpr std::size_t MAX_PROCESSES = 16384, MAX_XIDS = 256, MAX_RESULTS = 64;
+  static constexpr std::size_t MAX_PROCESSES = 16384, MAX_XIDS = 256, MAX_RESULTS = 64,
+                               MAX_KERNELS = 4096;
 
   struct Options {
     // At most so many label sets in each metric, besides those of other workloads: a workload is
@@ -87,6 +91,8 @@ class Ledger {
   void driver_call(const DriverCall& call);
   void gpu_error(const GpuError& error);
   void gpu_sample(const GpuSample& sample);
+  void gpu_operation(const GpuOperation& operation);
+  void gpu_window(const GpuWindow& window);
   void process(const Process& process);
   void library(const Library& library);
   void lost(const LossEvent& loss);
@@ -137,6 +143,7 @@ class Ledger {
     add(node_);
   }
   bool has_tallies(std::uint32_t pid) const;
+  KernelClass kernel_class_of(const KernelName* kernel);
   bool is_known(const Series& gone) const;
   static void add_error(WorkloadSums& sums, ApiId api, int result, std::uint64_t calls);
   void tallied(const Tally& now);
@@ -153,7 +160,8 @@ class Ledger {
   std::unique_ptr<Series> others_ = std::make_unique<Series>();
   WorkloadSums node_;
   HashMap<std::uint32_t, std::unique_ptr<Of>> processes_;
-  std::unique_ptr<Of> other_processes_;  // those that found no room
+  HashMap<std::string, KernelClass> kernels_;  // by name; a part of those that there were
+  std::unique_ptr<Of> other_processes_;        // those that found no room
   // The source bounds how many there are of each.
   std::map<std::pair<std::uint32_t, const Function*>, Before> functions_;
   std::map<std::pair<std::uint32_t, CallClass>, Times> classes_;

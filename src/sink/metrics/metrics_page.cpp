@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
+#include <optional>
 
 #include "cudabpf/abi.h"
 #include "util/text/label_value.hpp"
@@ -116,6 +118,50 @@ void add_workloads(MetricsWriter& to, const std::vector<Printed>& workloads,
   if (!page.driver_traced) return;
   to.family("cudabpf_ioctls_total", MetricType::counter, "Ioctls on the NVIDIA driver's devices.");
   each(&WorkloadSums::ioctls);
+}
+
+std::string label_of(KernelClass kernel_class) {
+  std::string label(to_string(kernel_class));
+  for (char& c : label)
+    if (c == ' ' || c == '/') c = '_';
+  return label;
+}
+
+void add_sampled_work(MetricsWriter& to, const std::vector<Printed>& all) {
+  std::vector<Printed> workloads;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(workloads),
+               [](const Printed& one) { return one.sums.work.window_ns > 0; });
+  if (workloads.empty()) return;
+  auto each_class = [&](auto value) {
+    for (const Printed& one : workloads)
+      for (std::size_t i = 0; i < KERNEL_CLASSES; i++)
+        if (const SampledWork::Kernels& of = one.sums.work.kernels[i]; of.count)
+          to.sample(with(one.labels, "kernel_class", label_of(static_cast<KernelClass>(i))),
+                    value(of));
+  };
+  auto each = [&](std::optional<double> (WindowLoads::*value)() const) {
+    for (const Printed& one : workloads)
+      if (auto known = (one.sums.loads.*value)()) to.sample(one.labels, *known);
+  };
+  to.family("cudabpf_gpu_window_seconds_total", MetricType::counter,
+            "Time in windows, in which kernels of the workload's processes were recorded.");
+  for (const Printed& one : workloads)
+    to.sample(one.labels, static_cast<double>(one.sums.work.window_ns) / SECOND_IN_NS);
+  to.family("cudabpf_gpu_kernel_seconds_total", MetricType::counter,
+            "Time on GPUs of kernels that were launched in the windows.");
+  each_class([](const SampledWork::Kernels& of) {
+    return static_cast<double>(of.time_ns) / SECOND_IN_NS;
+  });
+  to.family("cudabpf_gpu_kernels_total", MetricType::counter,
+            "Kernels that were launched in the windows.");
+  each_class([](const SampledWork::Kernels& of) { return of.count; });
+  to.family("cudabpf_gpu_load_ratio", MetricType::gauge,
+            "Time of kernels by time in windows, in the latest 30 windows: 1 is a GPU that is "
+            "always busy.");
+  each(&WindowLoads::mean);
+  to.family("cudabpf_gpu_load_error_ratio", MetricType::gauge,
+            "The standard error of that, as the windows differ.");
+  each(&WindowLoads::error);
 }
 
 void add_node(MetricsWriter& to, const WorkloadSums& node) {
@@ -269,6 +315,7 @@ void print(const MetricsPage& page, MetricsWriter& to) {
   std::vector<Printed> workloads = printed(sums.workloads);
   add_calls(to, workloads);
   add_workloads(to, workloads, sums);
+  add_sampled_work(to, workloads);
   add_node(to, sums.node);
   to.family("cudabpf_gpu_xid_errors_total", MetricType::counter,
             "Errors of GPUs, by the driver's number.");

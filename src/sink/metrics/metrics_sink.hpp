@@ -29,8 +29,9 @@ class MetricsSink : public Sink {
   void driver_call(const DriverCall& call) override { locked(&Ledger::driver_call, call); }
   void gpu_error(const GpuError& error) override { locked(&Ledger::gpu_error, error); }
   void gpu_sample(const GpuSample& sample) override { locked(&Ledger::gpu_sample, sample); }
-  void gpu_operation(const GpuOperation&) override {}
+  void gpu_operation(const GpuOperation& one) override { locked(&Ledger::gpu_operation, one); }
   void gpu_times(const GpuTimes&) override {}
+  void gpu_window(const GpuWindow& window) override { locked(&Ledger::gpu_window, window); }
   void tallied(const Tallies& tallies) override;
   std::uint64_t oldest_tallies_ns() const override;
   void open_calls(const OpenCallsNow& calls) override { locked(&Ledger::open_calls, calls); }

@@ -71,6 +71,7 @@ void JsonlSink::gpu_operation(const GpuOperation& work) {
 }
 
 void JsonlSink::gpu_times(const GpuTimes& times) { add(times_line(times)); }
+void JsonlSink::gpu_window(const GpuWindow& window) { add(window_line(window)); }
 
 void JsonlSink::driver_call(const DriverCall& call) {
   add(driver_line(call));

@@ -49,6 +49,7 @@ class JsonlSink : public Sink {
   void gpu_sample(const GpuSample& sample) override;
   void gpu_operation(const GpuOperation& work) override;
   void gpu_times(const GpuTimes& times) override;
+  void gpu_window(const GpuWindow& window) override;
   void tallied(const Tallies&) override {}  // a trace has calls
   void process(const Process& process) override;
   void library(const Library& library) override;

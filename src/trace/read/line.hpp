@@ -34,6 +34,7 @@ enum class LineKind : std::uint8_t {
   gpu_operation,  // a kernel, a copy or a fill on a GPU, or a whole launch of a graph
   host_copy,      // from the host's memory to the host's: CUPTI reports it, but no GPU has copied
   gpu_times,      // whether CUPTI reports a process's GPU times, and if not, why
+  gpu_window,     // a time in which they were recorded, where they were not always
   process,
   library,
   lost,

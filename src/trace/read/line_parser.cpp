@@ -120,11 +120,11 @@ constexpr std::size_t longest_of(std::string_view key) {
 }  // namespace
 
 LineParser::LineParser() : json_(std::make_unique<Json>()) {
-  words_ = {names_.add("trace"),   names_.add("end"),       names_.add("process"),
-            names_.add("library"), names_.add("lost"),      names_.add("error"),
-            names_.add("kernel"),  names_.add("interrupt"), names_.add("content"),
-            names_.add("gpu"),     names_.add("sample"),    names_.add("copy"),
-            names_.add("set"),     names_.add("graph"),     names_.add("times")};
+  words_ = {
+      names_.add("trace"),   names_.add("end"),   names_.add("process"), names_.add("library"),
+      names_.add("lost"),    names_.add("error"), names_.add("kernel"),  names_.add("interrupt"),
+      names_.add("content"), names_.add("gpu"),   names_.add("sample"),  names_.add("copy"),
+      names_.add("set"),     names_.add("graph"), names_.add("times"),   names_.add("window")};
 }
 LineParser::~LineParser() = default;
 
@@ -249,6 +249,7 @@ LineKind LineParser::kind_of(const Line& line) const {
   if (line.type == words_.gpu) {
     if (line.op == words_.sample) return LineKind::gpu_sample;
     if (line.op == words_.times) return LineKind::gpu_times;
+    if (line.op == words_.window) return LineKind::gpu_window;
     if (line.op == words_.copy && line.direction == Op::HtoH) return LineKind::host_copy;
     if (line.op == words_.kernel || line.op == words_.copy || line.op == words_.set ||
         line.op == words_.graph)
@@ -267,7 +268,8 @@ void LineParser::drop_others_fields(Line& line) {
   }
   bool has_op = is_event(line.kind) || line.kind == LineKind::process ||
                 line.kind == LineKind::gpu_error || line.kind == LineKind::graph ||
-                line.kind == LineKind::gpu_sample || line.kind == LineKind::gpu_times;
+                line.kind == LineKind::gpu_sample || line.kind == LineKind::gpu_times ||
+                line.kind == LineKind::gpu_window;
   if (!has_op) line.op = {};
 }
 

@@ -105,7 +105,21 @@ std::string times_line(const GpuTimes& times) {
     out["graphs"] = times.whole_graphs ? "whole" : "nodes";
   else
     out["why"] = times.why_not;
+  if (times.period_ns && times.why_not.empty()) {
+    out["window_ms"] = static_cast<double>(times.window_ns) / NS_IN_MS;
+    out["period_ms"] = static_cast<double>(times.period_ns) / NS_IN_MS;
+  }
   return out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string window_line(const GpuWindow& window) {
+  json::Writer out;
+  out.text("type", "gpu");
+  out.text("op", "window");
+  out.number("ts", window.ts);
+  out.microseconds("duration_us", window.duration);
+  out.number("pid", window.pid);
+  return std::move(out).line();
 }
 
 std::string sample_line(const GpuSample& sample) {

@@ -15,5 +15,6 @@ std::string sample_line(const GpuSample& sample);  // newline included
 char* put_work(char* at, const GpuOperation& work);
 std::size_t work_bound(const GpuOperation& work);
 std::string times_line(const GpuTimes& times);  // newline included
+std::string window_line(const GpuWindow& window);
 
 }  // namespace cudabpf

@@ -95,3 +95,21 @@ TEST_CASE("Functions that could not be patched are missed") {
   CHECK(facts_json(facts)["not_recorded"]["functions"].dump() ==
         R"json(["cuLaunchKernel (it is too short)","cuMemGetAttribute (it is too short)"])json");
 }
+
+TEST_CASE("Every answer says that GPU times are of windows, or that none was met") {
+  const char* header =
+      R"(,"gpu_timing":"nodes","gpu_window":{"window_ns":500000000,"period_ns":10000000000})";
+  std::string times = gpu_times_line(7, R"("cupti":"13.0.1","graphs":"nodes")");
+  TraceFacts none = facts_lacking(header, {CALL, times});
+  CHECK(none.not_recorded.why_no_gpu_times(1) ==
+        "the trace ended before a window of 500 ms in each 10.0 s began");
+  CHECK(lacking_page(none).find("no GPU times") != std::string::npos);
+  std::string window = R"({"type":"gpu","op":"window","ts":5,"duration_us":500000,"pid":7})";
+  TraceFacts some = facts_lacking(header, {CALL, times, window, window});
+  CHECK(some.not_recorded.why_no_gpu_times(1).empty());
+  CHECK(lacking_page(some).find("Kernels were recorded for 1.00 s in 2 windows") !=
+        std::string::npos);
+  auto json = some.not_recorded.json(1)["gpu_windows"];
+  CHECK(json["count"] == 2);
+  CHECK(json["sum_ns"] == 1'000'000'000);
+}

@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <functional>
 #include <map>
+#include <numeric>
 
 #include "correlate/correlating.hpp"
 #include "support/gpu_records.hpp"
@@ -17,8 +18,9 @@ namespace {
 struct Timing : Correlating {
   using Options = Correlator::Options;
 
-  explicit Timing(Options options = {}) : Correlating(std::move(options)) {
-    feed(gpu_times({.ts = 1}));
+  explicit Timing(Options options = {}, std::uint64_t period = 0)
+      : Correlating(std::move(options)) {
+    feed(gpu_times({.ts = 1}, period));
   }
   void copy(std::uint64_t ts, std::uint64_t size, std::uint32_t tid = 100,
             std::uint32_t drops = 0) {
@@ -34,8 +36,27 @@ struct Timing : Correlating {
     feed(bytes);
     sent[{place.lane, place.batch}]++;
   }
-  void end(GpuPlace place, std::uint64_t since = 10, std::uint64_t lost = 0) {
-    feed(gpu_batch({.ts = SECOND}, place, sent[{place.lane, place.batch}], since, lost));
+  void launch(std::uint64_t ts) {
+    call({.ts = ts}, "cuLaunchKernel", {0x5500, 1, 1, 1, 32, 1, 1, 0, 0x5});
+  }
+  void did_kernel(GpuPlace place, std::uint32_t correlation, std::uint64_t began) {
+    did(place, correlation, began, 0, [](abi::cb_gpu_operation& work) {
+      work.head.function = abi::CB_GPU_KERNEL;
+      for (std::uint32_t& one : work.grid) one = 1;
+      work.block[0] = 32;
+      work.block[1] = work.block[2] = 1;
+    });
+  }
+  void end(GpuPlace place, std::uint64_t since = 10, std::uint64_t lost = 0,
+           std::uint64_t asked = 0) {
+    feed(gpu_batch({.ts = SECOND}, place, sent[{place.lane, place.batch}], since, lost, asked));
+  }
+  // A window; opening and closing take 100 ns each.
+  void window(std::uint64_t open, std::uint64_t closing) {
+    feed(gpu_window({.ts = open - 100}, abi::CB_GPU_OPENING));
+    feed(gpu_window({.ts = open}, abi::CB_GPU_OPEN));
+    feed(gpu_window({.ts = closing}, abi::CB_GPU_CLOSING));
+    feed(gpu_window({.ts = closing + 100}, abi::CB_GPU_CLOSED));
   }
   void settle() { correlator.settle_gpu_operations(2 * SECOND); }
   // What was joined: "call@ts", or why not.
@@ -52,6 +73,11 @@ struct Timing : Correlating {
 
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> sent;
 };
+
+std::uint64_t unjoined_sum(const Timing& gpu) {
+  const auto& by_reason = gpu.correlator.gpu_operation_counts().unjoined;
+  return std::accumulate(by_reason.begin(), by_reason.end(), std::uint64_t{0});
+}
 
 }  // namespace
 
@@ -336,4 +362,60 @@ TEST_CASE("Without reporting of GPU times, calls wait for nothing") {
   REQUIRE(alone.sink.gpu_times_of.size() == 1);
   CHECK(alone.sink.gpu_times_of[0].why_not == "no libcupti was found");
   CHECK(alone.correlator.gpu_operation_counts().calls == 0);
+}
+
+TEST_CASE("In windows, only calls in them are asked for, and a window is reported when it closes") {
+  Timing gpu({}, SECOND);
+  for (std::uint64_t ts = 1000; ts <= 9000; ts += 1000) gpu.launch(ts);  // 100 ns each
+  gpu.copy(3500, 64);  // copies are not recorded in windows
+  gpu.window(2500, 5500);
+  REQUIRE(gpu.sink.gpu_windows.size() == 1);
+  CHECK(gpu.sink.gpu_windows[0].ts == 2500);
+  CHECK(gpu.sink.gpu_windows[0].duration == 3000);
+  gpu.window(7500, 8500);
+  for (std::uint32_t i = 0; i < 3; i++) gpu.did_kernel({}, 1 + i, 3050 + 1000 * i);
+  gpu.end({}, 10, 0, 3040);
+  gpu.did_kernel({1, 1}, 4, 8050);
+  gpu.end({1, 1}, 10, 0, 8040);
+  gpu.settle();
+  CHECK(gpu.operations() == "3@3050 4@4050 5@5050 8@8050 ");
+  gpu.correlator.finish();
+  CHECK(gpu.correlator.gpu_operation_counts().calls == 4);
+  CHECK(gpu.correlator.gpu_operation_counts().answered == 4);
+  CHECK(unjoined_sum(gpu) == 0);
+}
+
+TEST_CASE("Whether a call at a window's edge was recorded shows when its thread asked for room") {
+  auto first_call = [](std::uint64_t asked) {
+    Timing gpu({}, SECOND);
+    gpu.launch(2950);  // while the window opens
+    gpu.launch(3100);
+    gpu.window(3000, 9000);
+    gpu.did_kernel({}, 1, asked + 10);
+    gpu.end({}, 10, 0, asked);
+    gpu.settle();
+    return gpu.operations();
+  };
+  CHECK(first_call(2970) == "1@2980 ");
+  CHECK(first_call(3150) == "2@3160 ");
+}
+
+TEST_CASE("A call in a window that no operation answers is counted") {
+  Timing gpu({}, SECOND);
+  gpu.launch(1000);
+  gpu.launch(3000);
+  gpu.window(2500, 5500);
+  gpu.settle();
+  gpu.correlator.finish();
+  CHECK(gpu.correlator.gpu_operation_counts().calls == 1);
+  CHECK(gpu.unjoined(Unjoined::not_reported) == 1);
+}
+
+TEST_CASE("A window whose end is lost is not reported") {
+  Timing gpu({}, SECOND);
+  gpu.feed(gpu_window({.ts = 1000}, abi::CB_GPU_OPENING));
+  gpu.feed(gpu_window({.ts = 1100}, abi::CB_GPU_OPEN));
+  gpu.window(5000, 6000);
+  REQUIRE(gpu.sink.gpu_windows.size() == 1);
+  CHECK(gpu.sink.gpu_windows[0].ts == 5000);
 }

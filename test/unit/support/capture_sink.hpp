@@ -43,6 +43,7 @@ struct CaptureSink : Sink {
     if (work.kernel) gpu_operations.back().kernel = &own_kernels.emplace_back(*work.kernel);
   }
   void gpu_times(const GpuTimes& times) override { gpu_times_of.push_back(times); }
+  void gpu_window(const GpuWindow& window) override { gpu_windows.push_back(window); }
   std::uint64_t oldest_tallies_ns() const override { return 0; }
   void tallied(const Tallies& sums) override {
     if (!sums.empty()) tallies.push_back(sums);
@@ -61,6 +62,7 @@ struct CaptureSink : Sink {
   std::vector<GpuOperation> gpu_operations;
   std::deque<KernelName> own_kernels;
   std::vector<GpuTimes> gpu_times_of;
+  std::vector<GpuWindow> gpu_windows;
   std::vector<Tallies> tallies;  // each time
   std::vector<Process> processes;
   std::vector<Library> libraries;

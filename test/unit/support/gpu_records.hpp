@@ -21,11 +21,19 @@ RecordBytes gpu_record(std::uint8_t kind, const Head& place, std::string_view te
   return bytes;
 }
 
-inline RecordBytes gpu_times(const Head& head) {
+// A period: times are recorded in windows.
+inline RecordBytes gpu_times(const Head& head, std::uint64_t period = 0) {
   auto bytes = gpu_record<cudabpf::abi::cb_gpu_times>(cudabpf::abi::CB_GPU_TIMES, head,
                                                       "/lib/libcupti.so.13");
   bytes.as<cudabpf::abi::cb_gpu_times>().version = 130001;
   bytes.as<cudabpf::abi::cb_gpu_times>().times_of = cudabpf::abi::CB_GPU_NODES;
+  bytes.as<cudabpf::abi::cb_gpu_times>().period = period;
+  return bytes;
+}
+
+inline RecordBytes gpu_window(const Head& head, cudabpf::abi::cb_gpu_window_step step) {
+  auto bytes = gpu_record<cudabpf::abi::cb_gpu_window>(cudabpf::abi::CB_GPU_WINDOW, head);
+  bytes.as<cudabpf::abi::cb_gpu_window>().step = step;
   return bytes;
 }
 
@@ -50,10 +58,12 @@ inline RecordBytes gpu_copy(const Head& head, GpuPlace place, std::uint32_t corr
 }
 
 inline RecordBytes gpu_batch(const Head& head, GpuPlace place, std::uint32_t operations,
-                             std::uint64_t since = 10, std::uint64_t lost = 0) {
+                             std::uint64_t since = 10, std::uint64_t lost = 0,
+                             std::uint64_t asked = 0) {
   auto bytes = gpu_record<cudabpf::abi::cb_gpu_batch>(cudabpf::abi::CB_GPU_BATCH, head);
   auto& batch = bytes.as<cudabpf::abi::cb_gpu_batch>();
   batch.since = since;
+  batch.asked = asked;
   batch.thread = place.thread;
   batch.lane = place.lane;
   batch.batch = place.batch;

@@ -60,6 +60,8 @@ Session full_session() {
   session.driver_traced = true;
   session.driver_way = "fentry";
   session.gpu_timing = "graphs";
+  session.gpu_window_ns = 500'000'000;
+  session.gpu_period_ns = 10'000'000'000;
   session.redacted = true;
   session.ring_size = 32 << 20;
   session.realtime_ns = 1'760'000'000'000'000'000;
@@ -98,8 +100,9 @@ void check_same(const Session& session, const TraceHeader& header) {
   // All fields of a Session, so that a new one does not go unchecked.
   const auto& [version, host, linux_release, boot_id, rank, arch, driver, gpus, sampling, mode,
                source, unseen, command, pids, profile, only, exclude, only_libraries, left_out,
-               returns, follow, driver_traced, driver_way, gpu_timing, redacted, ring_size,
-               realtime, monotonic, boottime, offsets, clock_error, libraries, features] = session;
+               returns, follow, driver_traced, driver_way, gpu_timing, gpu_window, gpu_period,
+               redacted, ring_size, realtime, monotonic, boottime, offsets, clock_error, libraries,
+               features] = session;
   CHECK(header.format == "cudabpf-trace");
   CHECK(header.format_version == FORMAT_VERSION);
   CHECK(header.version == version);
@@ -126,6 +129,8 @@ void check_same(const Session& session, const TraceHeader& header) {
   CHECK(header.driver_traced == driver_traced);
   CHECK(header.driver_way == driver_way);
   CHECK(header.gpu_timing == gpu_timing);
+  CHECK(header.gpu_window_ns == gpu_window);
+  CHECK(header.gpu_period_ns == gpu_period);
   CHECK(header.redacted == redacted);
   CHECK(header.ring_size == ring_size);
   CHECK(header.clocks == TraceClocks{realtime, monotonic, boottime, offsets});

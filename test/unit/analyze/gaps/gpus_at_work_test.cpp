@@ -5,51 +5,14 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "support/measured_gpus.hpp"
 #include "support/random_numbers.hpp"
-#include "support/sample_program.hpp"
 #include "support/trace_text.hpp"
 #include "support/units.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::analyze;
-
-namespace {
-
-// What a GPU did, issued by the call `call`; 0: it is not known by which.
-void ran(SampleProgram& program, std::uint64_t call, std::uint64_t ts, std::uint64_t ns,
-         std::string_view what = "k", const std::string& more = {}) {
-  bool copy = what.size() == 4 && what.substr(1, 2) == "to", fill = what == "set",
-       graph = what == "graph";
-  std::string name = copy            ? fmt::format(R"(,"direction":"{}")", what)
-                     : fill || graph ? ""
-                                     : fmt::format(R"(,"kernel":"{}")", what);
-  std::string issuer =
-      call ? fmt::format(R"("call":{})", call) : std::string(R"("unjoined":"no_call")");
-  program.line(fmt::format(
-      R"({{"type":"gpu","op":"{}","ts":{},"duration_us":{}.{:03},"pid":{},{},"stream":"0x0","queue":1,"device":0{}{}}})",
-      copy            ? "copy"
-      : fill || graph ? what
-                      : "kernel",
-      ts, ns / 1000, ns % 1000, program.pid, issuer, name, more));
-}
-
-struct Measured {
-  explicit Measured(const SampleProgram& program, Part part = {},
-                    std::size_t kept = GpusAtWork::MAX_KEPT, const TraceFacts& facts = {})
-      : times(parser.names(), 3, part, kept) {
-    std::string header = R"({"type":"trace","format":"cudabpf-trace","gpu_timing":"nodes"})"
-                         "\n";
-    auto seen =
-        each_line(parser, header + program.text(), [&](const Line& line) { times.line(line); });
-    times.finish(facts);
-  }
-  const GpusAtWork::OfGpu& gpu() const { return times.gpus().at(0); }
-  std::uint64_t idle(IdleCause cause) const { return gpu().by_cause[cause]; }
-  LineParser parser;
-  GpusAtWork times;
-};
-
-}  // namespace
+using namespace samples;
 
 TEST_CASE("A trace without what GPUs did measures nothing") {
   SampleProgram program;

@@ -85,3 +85,29 @@ TEST_CASE("A listener that a killed cudabpf has left is removed, and no other") 
   CHECK(fs::exists(full / "something"));
   CHECK(entries(among) == 6);
 }
+
+TEST_CASE("A listener for all takes the place of one that was killed, and not of a living one") {
+  TemporaryFolder scratch;
+  fs::path folder = left_listener(scratch.path(), "run");
+  std::string path = (folder / "listener").string();
+  {
+    auto listener = Listener::open_for_all(path);
+    REQUIRE(listener);
+    struct stat status {};
+    REQUIRE(stat(path.c_str(), &status) == 0);
+    CHECK((status.st_mode & 0777) == 0666);
+    auto second = Listener::open_for_all(path);
+    REQUIRE_FALSE(second);
+    CHECK(second.error().message.find("another cudabpf listens there") != std::string::npos);
+    CHECK(fs::exists(path));
+  }
+  CHECK_FALSE(fs::exists(path));
+  CHECK(fs::exists(folder));  // others may need it
+}
+
+TEST_CASE("A listener for all does not replace what is no socket") {
+  TemporaryFolder scratch;
+  std::string path = scratch.write("listener", "a file");
+  CHECK_FALSE(Listener::open_for_all(path));
+  CHECK(fs::file_size(path) == 6);
+}

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <cmath>
 #include <string>
 
 #include "support/open_calls.hpp"
@@ -371,4 +372,63 @@ TEST_CASE("Processes beyond the limit count as others") {
   CHECK(calls_in(*find(page, OTHER_WORKLOADS)) == 2);
   CHECK(calls_in(page.node) == Ledger::MAX_PROCESSES + 2);
   CHECK(page.processes_refused > 0);
+}
+
+namespace {
+
+constexpr std::uint64_t WINDOW = 500'000'000;
+
+void worked(Ledger& ledger, std::uint32_t pid, const char* kernel, std::uint64_t ts,
+            std::uint64_t time) {
+  KernelName name;
+  name.full = kernel;
+  GpuOperation operation;
+  operation.pid = pid;
+  operation.ts = ts;
+  operation.duration = time;
+  operation.kernel = &name;
+  ledger.gpu_operation(operation);
+}
+
+}  // namespace
+
+TEST_CASE("What GPUs did in windows adds up by workload and class of kernel") {
+  Kept kept;
+  kept.begins(7, "app");
+  kept.begins(8, "app");
+  auto matrix = static_cast<std::size_t>(KernelClass::matrix_multiply),
+       other = static_cast<std::size_t>(KernelClass::other);
+  for (std::uint64_t i = 0; i < 3; i++) {
+    std::uint64_t begin = (1 + 10 * i) * A_SECOND;
+    worked(kept.ledger, 7, "ampere_sgemm_128x64_nn", begin + 10, (i + 1) * WINDOW / 10);
+    for (std::uint32_t pid : {7, 8}) kept.ledger.gpu_window({begin, WINDOW, pid});
+    worked(kept.ledger, 8, "my_kernel(int)", begin + WINDOW + 10, WINDOW / 10);  // it comes late
+  }
+  LedgerPage page = kept.scraped();
+  const WorkloadSums* app = find(page, "app");
+  REQUIRE(app);
+  CHECK(app->work.window_ns == 3 * WINDOW);  // two processes at once
+  CHECK(app->work.kernels[matrix].count == 3);
+  CHECK(app->work.kernels[matrix].time_ns == 6 * WINDOW / 10);
+  CHECK(app->work.kernels[other].time_ns == 3 * WINDOW / 10);
+  // Of the last window, something may come yet: (0.1 + 0.1 + 0.2 + 0.1) / 2
+  REQUIRE(app->loads.mean());
+  CHECK(std::abs(*app->loads.mean() - 0.25) < 1e-9);
+  REQUIRE(app->loads.error());
+  CHECK(std::abs(*app->loads.error() - 0.05) < 1e-9);
+}
+
+TEST_CASE("A load is of the latest windows, and nothing is known before the second one") {
+  WindowLoads loads;
+  CHECK_FALSE(loads.mean());
+  loads.add(0, WINDOW);
+  CHECK_FALSE(loads.mean());
+  loads.ran(10, WINDOW);
+  for (std::uint64_t i = 1; i <= WindowLoads::KEPT + 1; i++) {
+    loads.add(i * A_SECOND, i * A_SECOND + WINDOW);
+    if (i == 1) CHECK(loads.mean() == 1.0);
+    CHECK(loads.error().has_value() == (i > 1));
+  }
+  CHECK(loads.mean() == 0.0);
+  CHECK(loads.error() == 0.0);
 }

@@ -5,11 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <unordered_map>
 
-#include "trace/read/names.hpp"
-
-namespace cudabpf::analyze {
+namespace cudabpf {
 
 enum class KernelClass : std::uint8_t {
   copy_set,         // moves or fills: copies, casts, transposes, gathers, scatters
@@ -26,20 +23,4 @@ constexpr std::size_t KERNEL_CLASSES = 8;
 std::string_view to_string(KernelClass kernel_class);  // "matrix multiply"
 KernelClass class_of_kernel(std::string_view name);    // demangled, or the symbol itself
 
-// Classifies each name once, however often its kernel comes.
-class ClassesByName {
- public:
-  explicit ClassesByName(const Names& names) : names_(names) {}
-
-  KernelClass of(Name kernel) {
-    auto [known, is_new] = classes_.try_emplace(kernel.id);
-    if (is_new) known->second = class_of_kernel(names_.text(kernel));
-    return known->second;
-  }
-
- private:
-  const Names& names_;
-  std::unordered_map<std::uint32_t, KernelClass> classes_;  // by the name's number
-};
-
-}  // namespace cudabpf::analyze
+}  // namespace cudabpf

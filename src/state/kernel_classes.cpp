@@ -1,11 +1,11 @@
-#include "analyze/questions/kernel_classes.hpp"
+#include "state/kernel_classes.hpp"
 
 #include <algorithm>
 #include <string>
 
 #include "util/demangle/demangle.hpp"
 
-namespace cudabpf::analyze {
+namespace cudabpf {
 
 namespace {
 
@@ -216,4 +216,4 @@ KernelClass class_of_kernel(std::string_view name) {
   return other;
 }
 
-}  // namespace cudabpf::analyze
+}  // namespace cudabpf

@@ -1,10 +1,10 @@
-#include "analyze/questions/kernel_classes.hpp"
+#include "state/kernel_classes.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <fstream>
 #include <string>
 
-using namespace cudabpf::analyze;
+using namespace cudabpf;
 
 TEST_CASE("A kernel's class is known from its name") {
   std::ifstream samples(TEST_DIR "/unit/analyze/questions/sample_kernels.tsv");
