@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@
 #include "mutate_lines.hpp"
 #include "trace/files/frames.hpp"
 #include "trace/read/line_parser.hpp"
+#include "util/saturating.hpp"
 
 using namespace cudabpf;
 using namespace cudabpf::analyze;
@@ -140,10 +142,20 @@ Read read(const std::vector<std::string>& paths) {
     return read;
   }
   const TraceFacts& facts = read.facts = (*reader)->facts();
-  require(facts.lines == read.texts.size() + facts.malformed);
+  // A merge also has what its traces lacked.
+  std::uint64_t malformed_before = 0;
+  std::size_t cut_off_before = 0;
+  for (const MergedTrace& one : facts.header.merged) {
+    malformed_before = saturating_sum(malformed_before, one.malformed);
+    cut_off_before += one.cut_off.size();
+  }
+  require(facts.malformed >= malformed_before);
+  require(facts.lines == read.texts.size() + (facts.malformed - malformed_before) ||
+          facts.malformed == std::numeric_limits<std::uint64_t>::max());
   require(facts.first_malformed.size() <= facts.malformed);
   require(facts.first_malformed.empty() == (facts.malformed == 0));
-  require(facts.unknown <= read.texts.size() && facts.cut_off.size() <= paths.size());
+  require(facts.unknown <= read.texts.size() &&
+          facts.cut_off.size() <= paths.size() + cut_off_before);
   return read;
 }
 

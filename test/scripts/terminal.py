@@ -320,7 +320,7 @@ class Pages(OnTerminal):
     def test_any_width(self):
         """No line is wider than the terminal."""
         questions = [[subcommand, str(trace)] for trace in TRACES
-                     for subcommand in self.listed("that read traces") if subcommand not in ("diff", "report", "export", "serve")]
+                     for subcommand in self.listed("that read traces") if subcommand not in ("diff", "report", "export", "serve", "merge")]
         self.assertGreater(len(questions), 7 * len(TRACES))
         questions += [["diff", str(TRACES[0]), str(trace)] for trace in TRACES[1:]]
         questions += [["timeline", TRACE, "--from", "15.15s", "--to", "15.152s"], ["errors", "--all", TRACE], ["functions"]]

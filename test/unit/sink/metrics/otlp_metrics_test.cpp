@@ -88,7 +88,8 @@ TEST_CASE("Counters are sums since the beginning, gauges are values of now") {
   otlp.family("nothing_total", MetricType::counter, "No samples.");
   otlp.family("held", MetricType::gauge, "Memory.");
   otlp.sample({{"x", "y"}}, 0.5);
-  auto metrics = metrics_in(otlp.take());
+  std::string message = otlp.take();
+  auto metrics = metrics_in(message);
   REQUIRE(metrics.size() == 2);  // none without samples
 
   std::string_view calls = metrics[0].text;
@@ -121,7 +122,8 @@ TEST_CASE("Histograms have their bounds, and as many counts and one more") {
   OtlpMetrics otlp(source());
   otlp.family("seconds", MetricType::histogram, "Times.");
   otlp.histogram({{"program", "a"}}, times);
-  auto metrics = metrics_in(otlp.take());
+  std::string message = otlp.take();
+  auto metrics = metrics_in(message);
   REQUIRE(metrics.size() == 1);
   CHECK(one(metrics[0].text, {9, 2}).value == 2);
   CHECK(fields(metrics[0].text, {9, 3}).empty());
@@ -145,7 +147,8 @@ TEST_CASE("Names are such that no receiver changes them") {
   page.sums.node.classes[0].calls = 1;
   OtlpMetrics otlp(source());
   print(page, otlp);
-  auto metrics = metrics_in(otlp.take());
+  std::string message = otlp.take();
+  auto metrics = metrics_in(message);
   CHECK(metrics.size() > 5);
   for (const Field& metric : metrics) {
     std::string name = text(metric.text, {1});
