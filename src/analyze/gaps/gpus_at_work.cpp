@@ -85,7 +85,6 @@ void GpusAtWork::work(const Line& line) {
     ran.has_to_wait = call->has_to_wait;
     ran.depends = call->depends;
   }
-  if (sampled_) ran.window = windows_[line.pid].index_of(ran.joined ? ran.issued : ran.begin);
   bool counts = part_.touches(ran.begin, ran.end);
   gpu->figures.operations += counts;
   gpu->figures.unjoined += counts && !line.issuer;
@@ -141,9 +140,14 @@ void GpusAtWork::settle_half() {
   kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(half));
 }
 
-void GpusAtWork::settle(const Ran& ran) {
+void GpusAtWork::settle(Ran ran) {
   State& gpu = states_[ran.gpu];
   OfGpu& figures = gpu.figures;
+  if (const MeasuredWindows* windows = sampled_ ? windows_of(figures.pid) : nullptr) {
+    auto window = windows->index_of(ran.joined ? ran.issued : ran.begin, !finishing_);
+    if (!window) return count_kernel(ran);
+    ran.window = *window;
+  }
   bool is_new_window = sampled_ && (!gpu.any || ran.window != gpu.last.window);
   if (is_new_window) window_began(gpu);
   bool was_idle = gpu.all.is_gap_until(ran.begin);
@@ -265,6 +269,11 @@ void GpusAtWork::in_part(const Ran& ran, State& gpu, const IdleTimes& whole) {
   longest_gaps_.add(std::move(gap));
 }
 
+const MeasuredWindows* GpusAtWork::windows_of(std::uint32_t pid) const {
+  auto at = windows_.find(pid);
+  return at == windows_.end() ? nullptr : &at->second;
+}
+
 void GpusAtWork::window_began(State& gpu) {
   std::uint64_t until_now = gpu.figures.busy.all().total();
   if (gpu.any) gpu.by_window[gpu.last.window] = until_now - gpu.before_window;
@@ -322,6 +331,7 @@ void GpusAtWork::take_facts(const TraceFacts& facts) {
 }
 
 void GpusAtWork::finish(const TraceFacts& facts) {
+  finishing_ = true;
   sort_kept();
   for (const Ran& ran : kept_) settle(ran);
   for (State& gpu : states_) {

@@ -143,7 +143,7 @@ class GpusAtWork : public Analysis {
     std::uint64_t issued = 0, returned = 0;  // when the call began and ended
     std::uint64_t depends = 0;
     std::uint32_t tid = 0, gpu = 0, queue = 0;
-    std::size_t window = 0;  // in which it was submitted
+    std::size_t window = 0;  // in which it was submitted; 0 if it is always measured
     Name name;
     GpuOp op = GpuOp::kernel;
     bool joined = false, has_to_wait = false, is_node = false;
@@ -165,11 +165,13 @@ class GpusAtWork : public Analysis {
   State* state_of(const Line& line, std::uint32_t& index);
   void sort_kept();
   void settle_half();
-  void settle(const Ran& ran);
+  void settle(Ran ran);
   void count_kernel(const Ran& ran);
   // `at_once`: it was issued when the GPU had nothing to do.
   void started(const Ran& ran, State& gpu, bool at_once);
   void gap(const Ran& ran, State& gpu);
+  // Null: the process is always measured, or never.
+  const MeasuredWindows* windows_of(std::uint32_t pid) const;
   void window_began(State& gpu);
   void take_windows(State& gpu);
   IdleTimes causes(const Ran& ran, const State& gpu, std::uint64_t from, std::uint64_t to);
@@ -199,7 +201,7 @@ class GpusAtWork : public Analysis {
   std::uint64_t left_out_ = 0;
   double missing_share_ = 0;
   bool whole_graphs_ = false, seen_ = false;
-  bool sampled_ = false;
+  bool sampled_ = false, finishing_ = false;
   HashMap<std::uint32_t, MeasuredWindows> windows_;  // by pid
   bool takes_calls_ = false;  // by the header, there may be operations to join
 };

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace cudabpf::analyze {
@@ -24,10 +25,12 @@ class MeasuredWindows {
   bool any() const { return !all_.empty(); }
   const std::vector<Window>& all() const { return all_; }
 
-  // In which window something was submitted: how many had ended before, as far as they are known
-  // yet.
-  std::size_t index_of(std::uint64_t submitted) const {
-    return static_cast<std::size_t>(first_ending_after(submitted) - all_.begin());
+  // In which window something was submitted. Nothing: in none, but while one opened or closed.
+  // `is_next`: what is behind all that are known yet is of the next one, whose line is to come.
+  std::optional<std::size_t> index_of(std::uint64_t submitted, bool is_next) const {
+    auto at = first_ending_after(submitted);
+    bool inside = at == all_.end() ? is_next : at->begin <= submitted;
+    return inside ? std::optional(static_cast<std::size_t>(at - all_.begin())) : std::nullopt;
   }
   // How much of [from, to) lies in windows.
   std::uint64_t time_in(std::uint64_t from, std::uint64_t to) const {

@@ -9,10 +9,11 @@ namespace {
 
 // The path of the iteration whose time is nearest to the median or, if that is too long ago, of the
 // last one.
-CriticalPath usual_path(const Execution& execution) {
+CriticalPath usual_path(const Execution& execution, const GpusAtWork::OfGpu& gpu) {
   const ThreadWork& thread = *execution.thread();
   const Iterations& iterations = execution.iterations();
-  auto path_of = [&](std::uint64_t begin, std::uint64_t end) {
+  auto path_of = [&](std::uint64_t begin, std::uint64_t end) -> CriticalPath {
+    if (gpu.curve.between(begin, end).time < end - begin) return {};  // it was not all measured
     return execution.gpus().path_of(thread.process, thread.tid, begin, end);
   };
   CriticalPath path = path_of(iterations.typical.begin, iterations.typical.end);
@@ -55,7 +56,7 @@ MeasuredExecution measured_of(const Execution& execution, const Stretch& stretch
       measured.share.add(share);
     }
     std::sort(measured.busy.begin(), measured.busy.end());
-    measured.path = usual_path(execution);
+    measured.path = usual_path(execution, gpu);
   }
   if (measured.busy.empty()) measured.share = gpu.curve.between(stretch.begin, stretch.end);
   constexpr double MISSING_MUCH = 5;  // percent of the work: what is left cannot be judged by

@@ -118,10 +118,12 @@ const std::map<std::string, Type, std::less<>> TYPES = {
     {"SUBCOMMAND", {"words"}},
     {"TID", {"words"}},
     {"TIME", {"words"}},
+    {"TIME/TIME", {"words"}},
     {"TRACE", {"traces"}},
     {"TRIGGER", {"words", [] { return all_of(trigger_words()); }}},
     {"URL", {"words"}},
     {"USER", {"users"}},
+    {"graphs|TIME/TIME", {"words", [] { return all_of({"graphs"}); }}},
 };
 
 const Type* type_of(const CLI::Option& option) {

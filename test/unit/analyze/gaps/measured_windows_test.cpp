@@ -88,3 +88,15 @@ TEST_CASE("A GPU is never busy for more than its windows") {
   CHECK(measured.gpu().idle_time() == 0);
   CHECK(measured.gpu().curve.between(0, 1'200'000).busy == 200'000);
 }
+
+TEST_CASE("What was submitted while a window opened or closed is in none") {
+  SampleProgram program = in_windows({{100'000, 200'000}, {700'000, 800'000}}, 100);
+  ran(program, 21, 202'500, 4'000);  // issued at 200'000, as the first one closed
+  ran(program, 70, 692'500, 4'000);
+  Measured measured = measured_in_windows(program);
+  CHECK(measured.gpu().operations == 22);
+  CHECK(measured.gpu().busy_time() == 80'000);
+  CHECK(measured.gpu().idle_time() == 120'000);
+  CHECK(measured.gpu().by_cause.total() == 120'000);
+  for (const GpuGap& gap : measured.times.longest()) CHECK(gap.time() == 6'000);
+}
