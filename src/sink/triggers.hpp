@@ -17,7 +17,7 @@ namespace cudabpf {
 
 struct TriggerRules {
   static constexpr const char *ERROR = "error", *XID = "xid", *IDLE = "idle", *POST = "post";
-  // Of a process's calls of a class, so many may take longer.
+  // A limit on how many of a process's calls of one class may take longer than a time.
   static constexpr std::uint64_t SHARES = 1'000'000;
   struct SlowShare {
     CallClass of = CallClass::other;

@@ -63,7 +63,7 @@ class ShareOfWindows {
     squares_ += share * share;
   }
   std::size_t count() const { return count_; }
-  // Of at least two windows; else 0.
+  // 0 if there are fewer than two windows.
   double error() const {
     if (count_ < 2) return 0;
     auto n = static_cast<double>(count_);

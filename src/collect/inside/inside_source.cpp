@@ -208,7 +208,8 @@ Host::Admission InsideSource::admit(const Arrival& arrival) {
   auto known = known_.find(pid);
   if (arrival.hello.has_memory)
     return {known != known_.end() && !known->second.expired(), -1, -1, {}};
-  if (place_.whom == Place::For::all && count_traced() >= MAX_OF_ALL)
+  std::erase_if(known_, [](const auto& one) { return one.second.expired(); });
+  if (place_.whom == Place::For::all && known_.size() >= MAX_OF_ALL)
     return {.failed = "cudabpf records GPU times of too many processes already"};
   Newcomer newcomer;
   newcomer.pidfd = open_pidfd(arrival.pid);
@@ -230,16 +231,10 @@ Host::Admission InsideSource::admit(const Arrival& arrival) {
   }
   newcomer.shared = std::make_shared<SharedRings>(std::move(*made));
   int shared = newcomer.shared->fd();
-  std::erase_if(known_, [](const auto& one) { return one.second.expired(); });
   known_[pid] = newcomer.shared;
   std::lock_guard lock(comings_and_goings_);
   newcomers_.push_back(std::move(newcomer));
   return {true, shared, tape, {}};
-}
-
-std::size_t InsideSource::count_traced() {
-  std::erase_if(known_, [](const auto& one) { return one.second.expired(); });
-  return known_.size();
 }
 
 Result<int> InsideSource::tape_of(const Newcomer& newcomer) {

@@ -78,7 +78,6 @@ class InsideSource final : public Source, private Host {
   bool belongs(pid_t pid) const;
   bool knows_the_listener(pid_t pid) const;
   std::size_t count_awaited() const;
-  std::size_t count_traced();
 
   const SourceOptions options_;
   const Place place_;

@@ -200,8 +200,8 @@ void GpuOperations::called(const Call& call, std::uint64_t begin, std::uint64_t 
   waiting_calls_++;
 }
 
-// Of calls at the edges of a window it is not known whether CUPTI records what they submit: they
-// count if it does.
+// CUPTI may or may not record what a call submits while a window opens or closes: such a call
+// counts if it does.
 void GpuOperations::leave_out_calls_outside(OfProcess& process, std::uint64_t ended_before) {
   for (IssuingThread& thread : process.threads) {
     std::size_t answered = 0;

@@ -42,7 +42,7 @@ class GpuWindows {
     return std::nullopt;
   }
 
-  // Of a call. Its time is not long ago.
+  // Where a call lies. It must be recent: only the newest two windows are kept.
   Submitted submitted(std::uint64_t begin, std::uint64_t end) const {
     for (const Window& window : newest_two_) {
       if (end < window.opening || begin > window.closed) continue;

@@ -222,7 +222,7 @@ void Ledger::tallied(const FailureTally& now) {
   if (now.last) failures_.erase(at);
 }
 
-// Of those that are recorded.
+// Only calls that are recorded one by one come here.
 void Ledger::open_calls(const OpenCallsNow& calls) {
   for (auto& [pid, of] : processes_) of->oldest_open_ns = 0;
   calls.each([this](const Call& call, std::uint64_t open_ns) {
