@@ -13,8 +13,7 @@ Result<std::unique_ptr<Source>> open_with_gpu_times(SourceOptions options,
   of_gpus.calls = of_gpus.processes = of_gpus.driver = false;
   // The thread that reports what GPUs did waits for room, and there may be many processes.
   constexpr std::uint64_t RING_OF_ONE_OF_MANY = 1 << 20;
-  bool of_many = place.whom == InsideSource::Place::For::all;
-  of_gpus.ring_size = of_many ? RING_OF_ONE_OF_MANY : 0;
+  if (place.whom == InsideSource::Place::For::all) of_gpus.ring_size = RING_OF_ONE_OF_MANY;
   auto calls = TRY(BpfSource::open(std::move(options)));
   auto gpus = TRY(InsideSource::open(std::move(of_gpus), std::move(place)));
   return std::unique_ptr<Source>(
