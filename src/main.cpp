@@ -42,6 +42,8 @@ static int run(int argc, char** argv) {
 #define COMMAND(name) cli::add_##name(app, action);
 #include "cli/commands.def"
 
+  cli::take_kept_brackets(app);
+
   try {
     if (cli::is_inside_reader(argc, argv))
       action = [argv] { return cli::read_inside(argv[2]); };

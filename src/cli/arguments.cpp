@@ -27,6 +27,24 @@ void join_optional_values(std::vector<std::string>& arguments) {
   }
 }
 
+namespace {
+constexpr char KEPT_WHOLE = '\1';
+}
+
+void keep_brackets(std::vector<std::string>& arguments) {
+  for (std::string& argument : arguments)
+    if (argument.starts_with('[')) argument += KEPT_WHOLE;
+}
+
+void take_kept_brackets(CLI::App& app) {
+  for (CLI::Option* option : app.get_options({}))
+    option->transform([](std::string value) {
+      if (value.starts_with('[') && value.ends_with(KEPT_WHOLE)) value.pop_back();
+      return value;
+    });
+  for (CLI::App* sub : app.get_subcommands({})) take_kept_brackets(*sub);
+}
+
 std::vector<std::string> arguments_of(int argc, const char* const* argv) {
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   if (!arguments.empty() && arguments.front() == "diff") {
@@ -37,6 +55,7 @@ std::vector<std::string> arguments_of(int argc, const char* const* argv) {
       throw CLI::ValidationError("the two sides are separated once, by -- or --to");
   }
   join_optional_values(arguments);
+  keep_brackets(arguments);
   std::reverse(arguments.begin(), arguments.end());
   return arguments;
 }

@@ -4,6 +4,10 @@
 #include <string>
 #include <vector>
 
+namespace CLI {
+class App;
+}
+
 namespace cudabpf::cli {
 
 // The last comes first, as the parser wants it. It forgets where a "--" stood, which for `diff`
@@ -17,5 +21,10 @@ bool is_value_of(const std::string& option, const std::string& word);
 // so does "--gpu graphs". Where a command may follow without "--", only the first of its words
 // count.
 void join_optional_values(std::vector<std::string>& arguments);
+
+// The parser splits "[a, b]" into two arguments, even of a command. So what begins like that is
+// given to it with a mark at its end, which every option takes off again.
+void keep_brackets(std::vector<std::string>& arguments);
+void take_kept_brackets(CLI::App& app);
 
 }  // namespace cudabpf::cli

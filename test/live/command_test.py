@@ -33,6 +33,12 @@ class Live(callers.CalledTest):
         return self.run_cudabpf("run", "-q", "-o", self.path, "--library", LIBRARY, "--only", "cuInit", *flags, "--",
                                 *command, **options)
 
+    def test_arguments(self):
+        """The command gets every argument as it was given, also those that look like lists or options."""
+        given = ["", "[1, 2]", "[[\"a\"], []]", "[", "[]", "[x]\1", "--", "-o", "a b", "{}", "--only=[c]"]
+        done = self.run_command(harness.PYTHON, "-c", "import json, sys; print(json.dumps(sys.argv[1:]))", *given)
+        self.assertEqual(json.loads(done.stdout), given, done.stderr)
+
     def test_exit_status(self):
         for status in (0, 1, 77, 124, 126, 255):
             done = self.run_command("sh", "-c", f"exit {status}")
