@@ -303,7 +303,7 @@ static __always_inline int out_return(struct pt_regs* ctx) {
   fill_return(&record.head, ctx, ids, plan);
   struct out_slot* kept = kept_outs(call_key(ids.tid, record.head.sp));
   __u64 words = 0;
-  if (kept && record.head.result == 0)
+  if (kept && (!record.head.result || (__u32)record.head.result == plan.pending))
     words = read_returned(plan, kept, record.words, &record.head.flags);
   if (kept)
     kept->key = 0;

@@ -164,7 +164,7 @@ void ci_leave(struct ci_frame* frame) {
   head->function = plan.function;
   head->result = (__s32)frame->result;
   __u32 words = 0;
-  if (plan.returns && head->result == 0)
+  if (plan.returns && (head->result == 0 || (__u32)head->result == plan.pending))
     words = read_returned(frame, (__u64*)(head + 1), &head->flags);
   ci_commit(thread, (__u32)sizeof(*head) + words * 8);
 }

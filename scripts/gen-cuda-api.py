@@ -12,18 +12,21 @@ import sys
 
 from tables import TableError, read_rows
 
-SCALARS = {"u8", "u16", "u32", "u64", "i32", "f32", "location", "nccl_type", "nccl_op"}
+SCALARS = {"u8", "u16", "u32", "u64", "i32", "f32", "location", "nccl_type", "nccl_op",
+           "count", "rank", "ranks", "root", "peer", "color", "key"}
 ADDRESSES = {"ptr", "ptr32", "hptr"}
 HANDLES = {"stream", "context", "module", "library", "function", "kernel", "event", "graph", "graph_exec",
            "node", "array", "pool", "mem_handle", "comm", "window", "handle", "device"}
 STRUCTS = {"memcpy2d", "memcpy3d", "memcpy3d_peer", "launch_config", "launch_params", "alloc_prop",
-           "pool_props", "kernel_node", "kernel_node_v1", "memset_node", "alloc_node", "graph_node", "sizes"}
+           "pool_props", "kernel_node", "kernel_node_v1", "memset_node", "alloc_node", "graph_node", "sizes", "comm_id"}
 VALUES = SCALARS | ADDRESSES | HANDLES
 PROFILES = {"light": "light", "default": "default_", "full": "full"}
 NAMES_EFFECTS = {"none", "learn", "forget"}
 # Words that no row has: for functions not in the table, and for copies that only arguments
 # distinguish.
 MORE_TYPES, MORE_OPS = {"other"}, {"other", "HtoH"}
+# Structs that may be passed by value, with their words of 8 bytes.
+BY_VALUE = {"comm_id": 16}
 # Words of the table that are C++ keywords.
 KEYWORDS = {"register", "struct"}
 REGISTER_WORDS = 6  # on x86-64; other arguments lie on the stack
@@ -44,7 +47,7 @@ FACTS = {
     "stream": ("StreamEffect", {"create", "destroy", "query"}),
     "entry": ("EntryIsEnough", {"async", "always"}),
 }
-YES_OR_NO = ("measured", "one_device", "tally")
+YES_OR_NO = ("measured", "one_device", "pairwise", "tally")
 MEANING_COLUMNS = ["type", "op", "work", "facts"]
 # Effects that only a function's own row has.
 MEMORY_EFFECTS = FACTS["memory"][1] | {"import", "retain"}
@@ -69,6 +72,8 @@ def parse_role(role):
         return "f32", False, "none", 0, 0  # floats travel in vector registers
     if re.fullmatch(r"mem\d+", role):
         return "hidden", False, "none", 0, 1  # x86-64: on the stack; arm64: a pointer to a copy
+    if role.startswith("mem.") and role[4:] in BY_VALUE:
+        return "in_struct", False, role[4:], 0, 1
     if role in ("addr", "outbuf"):
         return "hidden", False, "none", 1, 1
     if role in ("str", "path"):
@@ -196,10 +201,17 @@ def parse_row(row):
         words["arm64"] += arm64
         names.append(name)
         structs.append(cpp_role == "in_struct")
+        holder = parse_holder(role, names, structs)
         if structure := re.fullmatch(r"mem(\d+)", role):
             by_value += -(-int(structure[1]) // 8)
+        if role.startswith("mem."):  # x86-64: words on the stack; arm64: a pointer to a copy
+            place["x86"] = REGISTER_WORDS + by_value
+            by_value += BY_VALUE[struct]
+            holder = ", -1, 0, BY_VALUE"
         arguments.append(f'{{"{name}", Role::{cpp_role}, {str(out).lower()}, Struct::{struct}, '
-                         f'WORD({place["x86"]}, {place["arm64"]}){parse_holder(role, names, structs)}}}')
+                         f'WORD({place["x86"]}, {place["arm64"]}){holder}}}')
+    if by_value and words["x86"] > REGISTER_WORDS:
+        raise TableError("where words and structs share the stack, it is not known in what order")
     size = parse_size(attrs["size"], names) if "size" in attrs else "{}"
     stack_words = max(0, words["x86"] - REGISTER_WORDS) + by_value
     node = attrs.get("node", "other" if attrs.get("graph") in NODE_ACTIONS else "none")

@@ -323,6 +323,7 @@ struct cb_plan {
   __u64 size_arg : 4;      /* of a call that is only counted: how many bytes it copies */
   __u64 size_narrow : 1;   /* that argument has 4 bytes, not 8 */
   __u64 call_class : 4;    /* whose times such a call's are added to: CallClass */
+  __u64 pending : 4;       /* a result besides 0 after which the out-pointers are read, too */
 };
 CB_STATIC_ASSERT(sizeof(struct cb_plan) == 8, "cb_plan");
 

@@ -28,6 +28,13 @@ enum class Role : std::uint8_t {
   location,
   nccl_type,  // of elements
   nccl_op,    // a reduction; one that the program made is a handle
+  count,      // of elements
+  rank,       // of the caller in a communicator,
+  ranks,      // and how many there are
+  root,
+  peer,
+  color,  // of the part of a communicator that becomes one, and the caller's place in it
+  key,
   // addresses
   ptr,
   ptr32,
@@ -61,10 +68,13 @@ enum class Role : std::uint8_t {
 constexpr bool is_address(Role role) {
   return role == Role::ptr || role == Role::ptr32 || role == Role::hptr;
 }
+constexpr bool is_signed_scalar(Role role) {
+  return role == Role::i32 || (role >= Role::rank && role <= Role::key);
+}
 // In four bytes, of which an argument's word has more.
 constexpr bool is_narrow(Role role) {
-  return role == Role::u32 || role == Role::i32 || role == Role::f32 || role == Role::device ||
-         role == Role::ptr32 || role == Role::nccl_type || role == Role::nccl_op;
+  return role == Role::u32 || role == Role::f32 || role == Role::device || role == Role::ptr32 ||
+         role == Role::nccl_type || role == Role::nccl_op || is_signed_scalar(role);
 }
 constexpr bool is_text(Role role) { return role == Role::str || role == Role::path; }
 std::string_view to_string(Role role);  // as the table spells it
@@ -85,6 +95,7 @@ enum class Struct : std::uint8_t {
   alloc_node,
   graph_node,
   sizes,
+  comm_id,
 };
 
 // NCCL's types of elements and its reductions: "bfloat16", "sum". Empty: not known.
@@ -104,6 +115,7 @@ struct Argument {
   // A struct may lie behind a pointer in an earlier argument's struct: its offset there.
   std::int8_t holder = -1;
   std::uint8_t pointer_at = 0;
+  bool by_value = false;  // `word` is the first of the struct's own
 };
 
 // How many bytes a call moves or reserves: a product of arguments, or the sum of an array.

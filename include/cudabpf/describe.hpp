@@ -22,4 +22,8 @@ void describe_outs(const Function& function, std::span<const std::uint64_t> word
 // less are undefined.
 std::uint64_t value_of(Role role, std::uint64_t word);
 
+// The same number for the same words, in every trace of every host: the ranks of a communicator are
+// recognised by it.
+std::uint64_t identity_of(std::span<const std::uint64_t> words);
+
 }  // namespace cudabpf

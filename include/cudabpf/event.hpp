@@ -66,7 +66,24 @@ struct Details {
   bool inferred_op = false;  // `op` was inferred from addresses known to be device memory
   // What a CUgraphNodeParams says of its node.
   NodeWork node = NodeWork::none;
-  std::uint64_t child = 0;  // the graph that it holds
+  std::uint64_t child = 0;                // the graph that it holds
+  std::optional<std::uint64_t> identity;  // of the communicator that it makes
+};
+
+// A communicator of NCCL, as one of its ranks has it.
+struct Communicator {
+  std::uint64_t number = 0;  // the trace's own
+  std::uint32_t pid = 0;
+  std::optional<std::uint64_t> identity;  // the same for all of its ranks
+  std::optional<std::int32_t> rank, ranks;
+  std::optional<std::int32_t> device;
+  std::uint64_t made_by = 0;  // id of the call; 0: not seen
+  // The communicator of which it was made, the how-manieth one, and for which part of its ranks.
+  std::uint64_t from = 0, ordinal = 0;
+  std::optional<std::int32_t> color, key;
+  bool late = false;          // it was there before its calls were recorded
+  bool lost = false;          // some of its calls may be missing
+  std::uint32_t version = 0;  // of what is known of it
 };
 
 // What some nodes of a graph do.
@@ -91,7 +108,8 @@ struct GraphContent {
   std::uint64_t nodes = 0;
   std::uint64_t kernels = 0;
   std::vector<std::pair<GraphOperation, std::uint64_t>> operations;  // and how many nodes do it
-  std::uint64_t more = 0;                                            // nodes that are not listed
+  std::vector<std::uint64_t> collectives;  // ids of the calls that were captured, in their order
+  std::uint64_t more = 0;                  // nodes that are not listed
 };
 
 // Why it is not known what a launched graph holds.
@@ -138,6 +156,10 @@ struct Call {
   const KernelName* kernel = nullptr;   // the launched kernel; null if unknown
   const GraphContent* graph = nullptr;  // what the launched graph holds
   GraphUnknown graph_unknown = GraphUnknown::none;
+  // Of a call of NCCL: the communicator, the how-manieth operation of it, and the open group
+  const Communicator* communicator = nullptr;
+  std::uint64_t sequence = 0;
+  std::uint64_t group = 0;
   bool captured = false;         // into a graph: not submitted to the GPU
   std::uint32_t ioctls = 0;      // made on this thread during the call and those inside it
   std::uint64_t ioctl_time = 0;  // the time that these ioctls took

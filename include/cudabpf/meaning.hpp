@@ -81,6 +81,7 @@ struct Meaning {
   EntryIsEnough entry = EntryIsEnough::never;
   bool measured = false;    // CUPTI reports what the GPU did for it
   bool one_device = false;  // it works on its stream's device, or the current context's
+  bool pairwise = false;    // it concerns its rank and one peer, not the whole communicator
   bool tally = false;       // what follows from its arguments concerns no later call
 };
 

@@ -13,6 +13,7 @@ namespace {
 constexpr unsigned ARGS = 15;     // what fits into a plan's field for an argument
 constexpr unsigned CLASSES = 15;  // and for a class of calls
 static_assert(CALL_CLASSES <= CLASSES + 1);
+constexpr int MOST_PENDING = 15;   // and for the result of what is under way
 constexpr int REGISTER_WORDS = 6;  // words that every architecture has in registers
 
 template <typename Number>
@@ -20,8 +21,14 @@ std::uint8_t byte(Number value) {
   return static_cast<std::uint8_t>(value);
 }
 
+// How many words the argument takes itself.
+unsigned own_words(const Argument& argument) {
+  return argument.by_value ? struct_words(argument.layout) : 1;
+}
+
 bool is_recorded(const Argument& argument) {
-  return argument.word >= 0 && argument.word < CB_MAX_ARGS;
+  return argument.word >= 0 &&
+         static_cast<unsigned>(argument.word) + own_words(argument) <= CB_MAX_ARGS;
 }
 
 // A function's rows. What does not fit into its record is left out.
@@ -34,7 +41,8 @@ class Reads {
         add_return(byte(argument.word), 0, is_narrow(argument.role) ? 4 : 8);
     bool has_struct = false;
     for (const Argument& argument : function.arguments)
-      if (argument.role == Role::in_struct) has_struct |= add_struct(argument);
+      if (argument.role == Role::in_struct && !argument.by_value)
+        has_struct |= add_struct(argument);
     auto text =
         std::ranges::find_if(function.arguments, [](const auto& a) { return is_text(a.role); });
     if (text != function.arguments.end() && is_recorded(*text) && !has_struct)
@@ -106,12 +114,14 @@ Plan plan_for(const Function& function, std::uint16_t id) {
   plan.function = id;
   plan.handle_arg = plan.config_arg = plan.size_arg = CB_NO_ARG;
   plan.call_class = static_cast<std::uint8_t>(class_of(function)) & CLASSES;
+  if (int pending = api(function.api).pending; pending <= MOST_PENDING)
+    plan.pending = static_cast<std::uint8_t>(pending) & MOST_PENDING;
   plan.forgets_names = function.names == NamesEffect::forget;
   unsigned words = 0;
   for (const Argument& argument : function.arguments) {
     if (!is_recorded(argument)) continue;
     auto word = byte(argument.word);
-    if (argument.role != Role::hidden) words = word + 1U;
+    if (argument.role != Role::hidden) words = std::max(words, word + own_words(argument));
     if (!function.launches_kernel()) continue;
     if (argument.role == Role::function) plan.handle_arg = word & ARGS;
     if (argument.role == Role::in_struct) {

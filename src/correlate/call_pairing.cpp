@@ -104,6 +104,9 @@ Call CallPairing::call_of(const Frame& frame, ThreadId of) const {
   call.details = frame.details;
   call.payload = frame.payload;
   call.kernel = frame.kernel;
+  call.communicator = frame.communicator.get();
+  call.sequence = frame.sequence;
+  call.group = frame.group;
   call.ioctls = frame.ioctls;
   call.ioctl_time = frame.ioctl_time;
   return call;

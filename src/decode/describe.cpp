@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "cudabpf/abi.h"
+#include "util/hash.hpp"
 
 namespace cudabpf {
 
@@ -42,6 +43,13 @@ std::optional<std::uint64_t> product(std::initializer_list<std::uint64_t> factor
   for (std::uint64_t factor : factors)
     if (__builtin_mul_overflow(result, factor, &result)) return std::nullopt;
   return result;
+}
+
+template <std::size_t count>
+std::array<std::uint64_t, count> words_in(Bytes bytes) {
+  std::array<std::uint64_t, count> words{};
+  for (std::size_t i = 0; i < count; i++) words[i] = field<std::uint64_t>(bytes, i * 8);
+  return words;
 }
 
 // CUmemorytype
@@ -194,6 +202,9 @@ void describe_struct(const Function& function, Struct layout, Bytes bytes, Detai
       // location.type and .id; with other types the id is a NUMA node's
       if (field<std::int32_t>(bytes, 8) == 1) details.device = field<std::int32_t>(bytes, 12);
       break;
+    case Struct::comm_id:
+      details.identity = identity_of(words_in<16>(bytes));
+      break;
     case Struct::none:
     case Struct::sizes:
       break;
@@ -273,6 +284,12 @@ std::uint64_t value_of(Role role, std::uint64_t word) {
   }
 }
 
+std::uint64_t identity_of(std::span<const std::uint64_t> words) {
+  Hasher hasher({0x6375646162706620, 0x636f6d6d756e6963});  // any numbers that stay the same
+  for (std::uint64_t word : words) hasher.add(word);
+  return hasher.result();
+}
+
 Details describe_entry(const Function& function, Words words, Bytes structure) {
   Details details;
   details.op = function.op;
@@ -292,6 +309,11 @@ Details describe_entry(const Function& function, Words words, Bytes structure) {
   }
   for (const Argument& argument : function.arguments) {
     if (argument.role != Role::in_struct) continue;
+    if (argument.by_value) {
+      if (auto place = static_cast<std::size_t>(argument.word); place < words.size())
+        describe_struct(function, argument.layout, std::as_bytes(words.subspan(place)), details);
+      continue;
+    }
     std::size_t at = struct_words_before(function, argument) * sizeof(std::uint64_t);
     if (at < structure.size())
       describe_struct(function, argument.layout, structure.subspan(at), details);

@@ -9,8 +9,10 @@ namespace {
 
 #if defined(__aarch64__)
 #define WORD(x86, arm64) arm64
+#define BY_VALUE false
 #else
 #define WORD(x86, arm64) x86
+#define BY_VALUE true
 #endif
 struct NamedResult {
   int number;
@@ -18,6 +20,7 @@ struct NamedResult {
 };
 #include "cuda_api_table.inc"
 #undef WORD
+#undef BY_VALUE
 constexpr std::span<const NamedResult> RESULTS[] = {
 #define LIBRARY(api, ...) RESULTS_##api,
 #include "cudabpf/libraries.def"
@@ -36,7 +39,7 @@ constexpr StructSize STRUCT_SIZES[] = {
     {Struct::pool_props, 88 / 8},     {Struct::kernel_node, 72 / 8},
     {Struct::kernel_node_v1, 56 / 8}, {Struct::memset_node, 40 / 8},
     {Struct::alloc_node, 112 / 8},    {Struct::graph_node, 232 / 8},  // as far as it is looked at
-    {Struct::sizes, 200 / 8},
+    {Struct::sizes, 200 / 8},         {Struct::comm_id, 128 / 8},
 };
 
 // ncclDataType_t and ncclRedOp_t, in order.
@@ -51,11 +54,11 @@ constexpr ElementType NCCL_TYPES[] = {{"int8", 1},     {"uint8", 1},       {"int
 constexpr std::string_view NCCL_OPS[] = {"sum", "prod", "max", "min", "avg"};
 
 constexpr std::string_view ROLE_NAMES[] = {
-    "u8",        "u16",     "u32",      "u64",        "i32",   "f32",    "location",
-    "nccl_type", "nccl_op", "ptr",      "ptr32",      "hptr",  "stream", "context",
-    "module",    "library", "function", "kernel",     "event", "graph",  "graph_exec",
-    "node",      "array",   "pool",     "mem_handle", "comm",  "window", "handle",
-    "device",    "str",     "path",     "struct",     "hidden"};
+    "u8",      "u16",    "u32",    "u64",        "i32",     "f32",    "location", "nccl_type",
+    "nccl_op", "count",  "rank",   "ranks",      "root",    "peer",   "color",    "key",
+    "ptr",     "ptr32",  "hptr",   "stream",     "context", "module", "library",  "function",
+    "kernel",  "event",  "graph",  "graph_exec", "node",    "array",  "pool",     "mem_handle",
+    "comm",    "window", "handle", "device",     "str",     "path",   "struct",   "hidden"};
 
 }  // namespace
 
@@ -91,7 +94,7 @@ unsigned struct_words_before(const Function& function, const Argument& argument)
   unsigned words = 0;
   for (const Argument& other : function.arguments) {
     if (&other == &argument) break;
-    words += struct_words(other.layout);
+    if (!other.by_value) words += struct_words(other.layout);
   }
   return words;
 }

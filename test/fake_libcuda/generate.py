@@ -14,6 +14,7 @@ HANDLES = {"stream", "context", "module", "library", "function", "kernel", "even
            "graph_exec", "node", "array", "pool", "mem_handle", "comm", "window", "handle"}
 SCALARS = {"u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t",
            "i32": "int32_t", "device": "int32_t", "f32": "float", "location": "uint64_t", "nccl_type": "uint32_t", "nccl_op": "uint32_t",
+           "count": "uint64_t", "rank": "int32_t", "ranks": "int32_t", "root": "int32_t", "peer": "int32_t", "color": "int32_t", "key": "int32_t",
            "ptr": "DevicePtr", "ptr32": "uint32_t", "hptr": "void*", "str": "const char*", "path": "const char*",
            "addr": "void*", "outbuf": "void*"}
 STRUCT_BYTES = {"memcpy2d": 128, "memcpy3d": 200, "memcpy3d_peer": 200, "launch_config": 56,
@@ -71,10 +72,10 @@ def c_type(role):
         return c_type(role[4:]) + "*"
     if role.startswith("in."):
         return "void*"
-    if role.startswith("mem"):
-        size = role[3:]
-        if size.isdigit():
-            return f"Bytes<{size}>"
+    if role == "mem.comm_id":
+        return "Bytes<128>"
+    if role.startswith("mem") and role[3:].isdigit():
+        return f"Bytes<{role[3:]}>"
     return "Handle" if role in HANDLES else SCALARS[role]
 
 

@@ -15,12 +15,19 @@ from generate import c_type, read_table  # noqa: E402  pylint: disable=wrong-imp
 def function(symbol, pairs):
     pairs = [(name + "_", role) for name, role in pairs]
     parameters = ", ".join(f"[[maybe_unused]] {c_type(role)} {name}" for name, role in pairs)
-    words = ", ".join(f"word({name})" for name, role in pairs if not re.fullmatch(r"mem\d+", role))
+    words = ", ".join(f"word({name})" for name, role in pairs if not re.fullmatch(r"mem[.\w]+", role))
+    ids = [name if role.startswith("mem.") else f"*static_cast<const Bytes<128>*>({name})"
+           for name, role in pairs if role.endswith(".comm_id")]
     outs = ", ".join(f"{{{name}, sizeof *{name}}}" for name, role in pairs if role.startswith("out."))
     return f'''extern "C" __attribute__((visibility("default"), noinline)) uint32_t {symbol}({parameters}) {{
-  return called("{symbol}", {{{words}}}, {{{outs}}});
+  return called("{symbol}", {{{words}}}, {{{outs}}}, {text_of(ids)});
 }}
 '''
+
+
+def text_of(ids):
+    """The bytes of the identity that the function is given"""
+    return f"hex({ids[0]})" if ids else '""'
 
 
 def main():

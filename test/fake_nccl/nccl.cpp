@@ -31,6 +31,7 @@ bool driver(const char* symbol, Arguments... arguments) {
 struct Communicator {
   DevicePtr buffer = 0;
   Handle module = nullptr, kernel = nullptr;
+  int32_t rank = 0, ranks = 0;
 };
 
 std::mutex mutex;
@@ -59,8 +60,12 @@ uint32_t launch(uint64_t stream) {
              : UNHANDLED_CUDA_ERROR;
 }
 
-uint32_t create(uint64_t* handle) {
+// Handles of communicators that have gone are given out again, the lowest first; each copy of the
+// library has its own, as addresses are.
+uint32_t create(uint64_t* handle, int32_t rank, int32_t ranks) {
   Communicator made;
+  made.rank = rank;
+  made.ranks = ranks;
   const void* image = "nccl";
   if (!driver("cuModuleLoadData", &made.module, image) ||
       !driver("cuModuleGetFunction", &made.kernel, made.module,
@@ -68,9 +73,31 @@ uint32_t create(uint64_t* handle) {
       !driver("cuMemAlloc_v2", &made.buffer, uint64_t{4 << 20}))
     return UNHANDLED_CUDA_ERROR;
   const std::lock_guard lock(mutex);
-  *handle = 0x5e00'0000 + 0x100 * communicators.size();
+  *handle = reinterpret_cast<uint64_t>(&communicators);
+  while (communicators.count(*handle)) *handle += 0x100;
   communicators[*handle] = made;
   return SUCCESS;
+}
+
+uint32_t create_all(uint64_t* handles, int32_t count) {
+  uint32_t result = SUCCESS;
+  for (int32_t i = 0; i < count && !result; i++) result = create(handles + i, i, count);
+  return result;
+}
+
+// A part of a communicator: nobody tells this rank which place it has there, so it takes its key.
+uint32_t split(int32_t color, int32_t key, uint64_t* handle) {
+  *handle = 0;
+  return color < 0 ? uint32_t{SUCCESS} : create(handle, key, 0);
+}
+
+uint32_t shrink(uint64_t parent, int32_t excluded, uint64_t* handle) {
+  Communicator of;
+  {
+    const std::lock_guard lock(mutex);
+    of = communicators[parent];
+  }
+  return create(handle, of.rank, of.ranks - excluded);
 }
 
 uint32_t destroy(uint64_t handle) {
@@ -93,6 +120,8 @@ uint32_t end_group() {
 bool is_point_to_point(std::string_view name) { return name == "ncclSend" || name == "ncclRecv"; }
 
 bool is_collective(std::string_view name) {
+  constexpr std::string_view TWIN = "Config";
+  if (name.ends_with(TWIN)) name.remove_suffix(TWIN.size());
   constexpr std::string_view NAMES[] = {"ncclAllReduce", "ncclBroadcast",     "ncclReduce",
                                         "ncclAllGather", "ncclReduceScatter", "ncclAlltoAll",
                                         "ncclGather",    "ncclScatter"};
@@ -101,11 +130,46 @@ bool is_collective(std::string_view name) {
   return is_point_to_point(name);
 }
 
+template <typename Value>
+Value* pointer(uint64_t word) {
+  return reinterpret_cast<Value*>(word);
+}
+int32_t number(uint64_t word) { return static_cast<int32_t>(word); }
+
+// What makes communicators, and says what they are. False: another function.
+bool makes(std::string_view name, const std::vector<uint64_t>& words, uint32_t& result) {
+  if (name == "ncclCommInitRank" || name == "ncclCommInitRankConfig")
+    result = create(pointer<uint64_t>(words[0]), number(words[2]), number(words[1]));
+  else if (name == "ncclCommInitRankScalable")
+    result = create(pointer<uint64_t>(words[0]), number(words[2]), number(words[1]));
+  else if (name == "ncclCommInitAll")
+    result = create_all(pointer<uint64_t>(words[0]), number(words[1]));
+  else if (name == "ncclCommSplit")
+    result = split(number(words[1]), number(words[2]), pointer<uint64_t>(words[3]));
+  else if (name == "ncclCommShrink")
+    result = shrink(words[0], number(words[2]), pointer<uint64_t>(words[3]));
+  else if (name == "ncclCommGrow")
+    result = create(pointer<uint64_t>(words[4]), number(words[3]), number(words[1]));
+  else
+    return false;
+  return true;
+}
+
+bool tells(std::string_view name, const std::vector<uint64_t>& words) {
+  bool rank = name == "ncclCommUserRank", ranks = name == "ncclCommCount";
+  if (!rank && !ranks) return false;
+  const std::lock_guard lock(mutex);
+  const Communicator& of = communicators[words[0]];
+  *pointer<int32_t>(words[1]) = rank ? of.rank : of.ranks;
+  return true;
+}
+
 uint32_t does(std::string_view name, const std::vector<uint64_t>& words) {
+  uint32_t result = SUCCESS;
+  if (makes(name, words, result)) return result;
+  if (tells(name, words)) return SUCCESS;
   if (name == "ncclGroupStart") return groups++, SUCCESS;
   if (name == "ncclGroupEnd") return end_group();
-  if (name == "ncclCommInitRank" || name == "ncclCommInitRankConfig")
-    return create(reinterpret_cast<uint64_t*>(words[0]));
   if (name == "ncclCommDestroy") return destroy(words[0]);
   if (name == "ncclCommFinalize") return IN_PROGRESS;
   if (name == "ncclBcast")
@@ -114,8 +178,9 @@ uint32_t does(std::string_view name, const std::vector<uint64_t>& words) {
                          reinterpret_cast<void*>(words[5]));
   if (!is_collective(name)) return SUCCESS;
   if (is_point_to_point(name) && static_cast<int32_t>(words[3]) < 0) return INVALID_ARGUMENT;
-  if (!groups) return launch(words.back());
-  queued.push_back(words.back());
+  uint64_t stream = words[words.size() - (name.ends_with("Config") ? 2 : 1)];
+  if (!groups) return launch(stream);
+  queued.push_back(stream);
   return SUCCESS;
 }
 
@@ -147,15 +212,25 @@ void log(const std::string& line) {
 
 }  // namespace
 
+std::string hex(const Bytes<128>& id) {
+  std::string text;
+  for (unsigned char byte : id.bytes) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", byte);
+    text += digits;
+  }
+  return text;
+}
+
 uint32_t called(const char* symbol, const std::vector<uint64_t>& words,
-                const std::vector<Out>& outs) {
+                const std::vector<Out>& outs, const std::string& id) {
   int nested = depth++;
   uint64_t begin = now();
   uint32_t result = does(symbol, words);
   depth--;
   log("{\"symbol\":\"" + std::string(symbol) + "\",\"tid\":" + std::to_string(gettid()) +
-      ",\"args\":" + list(words) + ",\"ret\":" + std::to_string(result) +
-      ",\"outs\":" + list(values_of(outs)) + ",\"nested\":" + std::to_string(nested) +
+      ",\"args\":" + list(words) + ",\"ret\":" + std::to_string(result) + ",\"outs\":" +
+      list(values_of(outs)) + ",\"id\":\"" + id + "\",\"nested\":" + std::to_string(nested) +
       ",\"begin_ns\":" + std::to_string(begin) + ",\"end_ns\":" + std::to_string(now()) + "}\n");
   return result;
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace fake_nccl {
@@ -20,9 +21,12 @@ struct Out {
   size_t size;
 };
 
-// Does what the function does, and logs the call: `words` are its integer and pointer arguments.
+// Does what the function does, and logs the call: `words` are its integer and pointer arguments,
+// `id` is the identity of a communicator.
 uint32_t called(const char* symbol, const std::vector<uint64_t>& words,
-                const std::vector<Out>& outs);
+                const std::vector<Out>& outs, const std::string& id);
+
+std::string hex(const Bytes<128>& id);
 
 inline uint64_t word(uint32_t value) { return value; }
 inline uint64_t word(int32_t value) { return static_cast<uint32_t>(value); }

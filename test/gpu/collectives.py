@@ -9,7 +9,6 @@ import toolkit
 
 TYPES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64", "bfloat16", "float8_e4m3",
          "float8_e5m2")
-COUNTS = ("count", "sendcount", "recvcount")
 # NAME: opCount 3 sendbuff 0x7f… recvbuff 0x7f… count 16384 datatype 6 op 0 root 0 comm 0x55… [nranks=2] stream 0x55…
 LOGGED = re.compile(r":(\d+):(\d+) \[\d+\] NCCL INFO (\w+): opCount \w+ sendbuff \S+ recvbuff (\S+) count (\d+) datatype (\d+) "
                     r"op \d+ root -?\d+ comm (\S+) \[nranks=\d+\] stream (\S+)")
@@ -35,11 +34,11 @@ def logged(folder):
 def recorded(lines):
     """The same as cudabpf has it: collectives that are no part of another call of NCCL's"""
     calls = collections.defaultdict(list)
-    for line in sorted((line for line in lines if line.get("library") == "nccl" and line["type"] == "collective" and "parent" not in line),
+    for line in sorted((line for line in lines if line.get("library") == "nccl" and line["type"] == "collective" and "id" in line and "parent" not in line),
                        key=lambda line: line["ts"]):
         given = line["args"]
         calls[line["pid"], line["tid"]].append(
-            (line["name"], address(given.get("recvbuff", "0")), next(given[key] for key in COUNTS if key in given), given["datatype"],
+            (line["name"], address(given.get("recvbuff", "0")), line["count"], line["datatype"],
              address(given["comm"]), address(line["stream"])))
     return calls
 

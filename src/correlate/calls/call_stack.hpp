@@ -17,6 +17,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -52,6 +53,9 @@ struct Frame {
   std::optional<Freed> freed;
   std::uint64_t payload = 0;
   const KernelName* kernel = nullptr;
+  std::shared_ptr<const Communicator> communicator;
+  std::uint64_t sequence = 0;
+  std::uint64_t group = 0;
   std::uint32_t ioctls = 0;
   std::uint64_t ioctl_time = 0;
 };
@@ -121,6 +125,8 @@ class CallStack {
     enclose(frame, around);
     frame.freed.reset();
     frame.kernel = nullptr;
+    frame.communicator.reset();
+    frame.sequence = frame.group = 0;
     frame.ioctls = 0;
     frame.ioctl_time = 0;
     return frame;

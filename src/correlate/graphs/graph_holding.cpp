@@ -39,6 +39,7 @@ void GraphHolding::clear() {
   named_.clear();
   captured_.clear();
   launched_.clear();
+  collectives_.clear();
 }
 
 void GraphHolding::forget(GraphUnknown why) {
@@ -59,6 +60,10 @@ void GraphHolding::add_captured(const GraphOperation& work) {
 
 void GraphHolding::add_captured(Ptr launched) {
   if (take_room()) launched_.push_back(std::move(launched));
+}
+
+void GraphHolding::add_collective(std::uint64_t call) {
+  if (take_room()) collectives_.push_back(call);
 }
 
 void GraphHolding::remove(NodeId id) {
@@ -88,6 +93,7 @@ GraphHolding::Ptr GraphHolding::copy(Nodes nodes, int depth) const {
   }
   for (const auto& [work, count] : captured_)
     if (copy->take_room()) copy->captured_.emplace(work, count);
+  for (std::uint64_t call : collectives_) copy->add_collective(call);
   for (const Ptr& graph : launched_) {
     if (copy->unknown_ != GraphUnknown::none) return copy;
     copy->add_captured(of(graph));
@@ -157,6 +163,7 @@ void GraphHolding::add_to(Summary& summary, bool conditional) const {
       node.graph->add_to(summary, conditional || node.work.what == NodeWork::conditional);
   }
   for (const auto& [work, times] : captured_) count(work, times);
+  summary.collectives.insert(summary.collectives.end(), collectives_.begin(), collectives_.end());
   for (const Ptr& graph : launched_) graph->add_to(summary, conditional);
 }
 

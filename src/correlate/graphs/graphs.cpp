@@ -44,6 +44,11 @@ void Graphs::follow_capture(OfProcess& process, Call& call, bool is_part) {
   }
   if (function.meaning.stream == StreamEffect::destroy && succeeded)
     return process.captures.stream_destroyed(call);
+  if (into && function.type == Type::collective) {
+    call.captured = true;
+    bool given = call.has_return && !function.is_failure(call.result) && !call.parent;
+    if (given) into->add_collective(call.id);
+  }
   if (!into || !may_be_captured(function)) return;
   call.captured = true;
   if (!succeeded || is_part) return;

@@ -17,6 +17,7 @@ std::uint64_t hash_of_summary(const GraphHolding::Summary& summary) {
   std::uint64_t sum = 0;  // the operations are in no particular order
   for (const auto& [work, count] : summary.operations)
     sum += hash_of(GraphOperationHash()(work), count);
+  for (std::uint64_t call : summary.collectives) sum = hash_of(sum, call);
   return hash_of(summary.nodes, summary.kernels, sum);
 }
 
@@ -26,6 +27,7 @@ bool says(const GraphContent& content, const GraphHolding::Summary& summary) {
     return known != summary.operations.end() && known->second == work.second;
   };
   return content.nodes == summary.nodes && content.kernels == summary.kernels &&
+         content.collectives == summary.collectives &&
          std::min(summary.operations.size(), MAX_LISTED) == content.operations.size() &&
          std::all_of(content.operations.begin(), content.operations.end(), same);
 }
@@ -57,13 +59,15 @@ const GraphContent* LaunchedContents::find(const GraphHolding::Summary& summary)
 const GraphContent* LaunchedContents::add(const GraphHolding::Summary& summary,
                                           std::uint64_t number, const Call& launch) {
   std::size_t listed = std::min(summary.operations.size(), MAX_LISTED);
-  if (contents_.size() >= MOST || !kept_.take_if_there_is(listed)) return nullptr;
-  operations_ += listed;
+  std::size_t room = listed + summary.collectives.size();
+  if (contents_.size() >= MOST || !kept_.take_if_there_is(room)) return nullptr;
+  operations_ += room;
   auto made = std::make_unique<GraphContent>();
   made->number = number;
   made->pid = launch.pid;
   made->nodes = summary.nodes;
   made->kernels = summary.kernels;
+  made->collectives = summary.collectives;
   made->operations.assign(summary.operations.begin(), summary.operations.end());
   std::sort(made->operations.begin(), made->operations.end(), comes_before);
   for (std::size_t i = listed; i < made->operations.size(); i++)

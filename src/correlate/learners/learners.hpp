@@ -9,6 +9,7 @@
 #include "correlate/graphs/graphs.hpp"
 #include "correlate/learners/allocations.hpp"
 #include "correlate/learners/call_devices.hpp"
+#include "correlate/learners/communicators.hpp"
 #include "correlate/learners/coverage.hpp"
 #include "correlate/learners/driver_calls.hpp"
 #include "correlate/learners/gpu_operations.hpp"
@@ -26,6 +27,7 @@ class Learners {
         names(bounds),
         graphs(coverage.graphs, {bounds.limit(Kept::graph_nodes),
                                  [&bounds] { bounds.left_out(Kept::graph_nodes); }}),
+        communicators(bounds),
         gpu_operations(trace, open, names, bounds),
         open_(open) {}
 
@@ -76,12 +78,14 @@ class Learners {
   Allocations allocations;
   KernelNames names;
   Graphs graphs;
+  Communicators communicators;
   GpuOperations gpu_operations;
 
  private:
   template <typename Feed>
   void each(Feed&& feed) {
-    auto in_order = std::tie(driver_calls, devices, allocations, names, graphs, gpu_operations);
+    auto in_order =
+        std::tie(driver_calls, devices, allocations, names, graphs, communicators, gpu_operations);
     std::apply([&](auto&... learner) { (feed(learner), ...); }, in_order);
   }
 

@@ -45,6 +45,7 @@ void JsonlSink::begin(const Session& session) {
 
 void JsonlSink::call(const Call& call) {
   if (call.graph) graph_launch(call);
+  if (call.communicator) communicator_of(call);
   char* at = room(call_line_.bound(call));
   added(call_line_.write(at, call));
   in_part_.counts.add(call);
@@ -59,6 +60,24 @@ void JsonlSink::graph_launch(const Call& call) {
   std::string content = graph_line(*call.graph, call.ts);
   if (lines_in_part_ > 0 && is_full(content.size() + size)) end_part({});
   if (graphs_in_part_.insert(call.graph->number).second) add(content);
+}
+
+// And what each communicator is, before the first call that names it, and when more is known of it.
+void JsonlSink::communicator_of(const Call& call) {
+  constexpr std::size_t MAX_REMEMBERED = 1 << 16;
+  if (communicators_in_part_.size() >= MAX_REMEMBERED) communicators_in_part_.clear();
+  const Communicator& of = *call.communicator;
+  std::size_t size = call_line_.bound(call);
+  auto is_written = [&] {
+    auto written = communicators_in_part_.find(of.number);
+    return written != communicators_in_part_.end() && written->second == of.version;
+  };
+  if (is_written() && !is_full(size)) return;
+  std::string line = communicator_line(of, call.ts);
+  if (lines_in_part_ > 0 && is_full(line.size() + size)) end_part({});
+  if (is_written()) return;
+  communicators_in_part_[of.number] = of.version;
+  add(line);
 }
 
 void JsonlSink::gpu_error(const GpuError& error) { add(error_line(error)); }
@@ -172,6 +191,7 @@ void JsonlSink::turn_over(std::string write_because, const OpenCallsNow* open) {
   LineBlock::WriteKept write{.because = std::move(write_because)};
   if (open)
     open->each([&](const Call& call, std::uint64_t) {
+      if (call.communicator) write.unfinished += communicator_line(*call.communicator, call.ts);
       std::size_t before = write.unfinished.size();
       write.unfinished.resize(before + call_line_.bound(call));
       char* end = call_line_.write(write.unfinished.data() + before, call);
@@ -195,6 +215,7 @@ void JsonlSink::end_part(std::string_view first_of_next, LineBlock::WriteKept wr
   turn->write = std::move(write);
   in_part_ = {};
   graphs_in_part_.clear();
+  communicators_in_part_.clear();
   bytes_in_part_ = turn->next_header.size();
   lines_in_part_ = 0;
   block_.file_end = std::move(turn);

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "cudabpf/sink.hpp"
@@ -73,6 +74,7 @@ class JsonlSink : public Sink {
   JsonlSink(JsonlOptions options, std::unique_ptr<Output> file);
 
   void graph_launch(const Call& call);
+  void communicator_of(const Call& call);
   char* room(std::size_t size);
   void added(const char* end);
   bool is_full(std::size_t more) const;
@@ -94,6 +96,7 @@ class JsonlSink : public Sink {
   Totals in_part_;
   std::uint64_t lines_in_part_ = 0, bytes_in_part_ = 0;  // the header counts only in bytes
   std::unordered_set<std::uint64_t> graphs_in_part_;     // those whose contents this part has
+  std::unordered_map<std::uint64_t, std::uint32_t> communicators_in_part_;  // and which version
   // Running processes, if a part can be read without those before it; and whether some are missing.
   std::map<std::uint32_t, Process> running_;
   bool more_running_ = false;

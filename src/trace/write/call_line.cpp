@@ -94,8 +94,15 @@ char* put_value(char* at, Role role, std::uint64_t value) {
     case Role::u32:
       return put_number(at, value & 0xffffffff);
     case Role::u64:
+    case Role::count:
       return put_number(at, value);
     case Role::i32:
+    case Role::rank:
+    case Role::ranks:
+    case Role::root:
+    case Role::peer:
+    case Role::color:
+    case Role::key:
     case Role::device:
       return put_signed(at, static_cast<std::int32_t>(value));
     case Role::f32:
@@ -165,6 +172,39 @@ char* put_graph(char* at, const Call& call) {
   return at;
 }
 
+// Which communicator it is given to, as which of its operations, and in which group.
+char* put_communicator(char* at, const Call& call) {
+  auto number = [&](std::string_view key, std::uint64_t value) {
+    at = put_number(put(at, key), value);
+  };
+  if (call.communicator) {
+    number(",\"communicator\":", call.communicator->number);
+    if (auto rank = call.communicator->rank) at = put_signed(put(at, ",\"rank\":"), *rank);
+    if (auto ranks = call.communicator->ranks) at = put_signed(put(at, ",\"ranks\":"), *ranks);
+  }
+  if (call.sequence && call.function->type == Type::collective) number(",\"seq\":", call.sequence);
+  if (call.group) number(",\"call_group\":", call.group);
+  return at;
+}
+
+// The field of a line that shows an argument of a collective; empty: it is one of `args`.
+std::string_view collective_field(Role role) {
+  switch (role) {
+    case Role::count:
+      return "count";
+    case Role::nccl_type:
+      return "datatype";
+    case Role::nccl_op:
+      return "reduction";
+    case Role::root:
+      return "root";
+    case Role::peer:
+      return "peer";
+    default:
+      return {};
+  }
+}
+
 // Enough for all but the function's names, the kernel's name and the arguments.
 constexpr std::size_t FIXED_BOUND = 1024;
 
@@ -216,6 +256,7 @@ struct CallLine::FunctionText {
   std::string kind;     // ,"kind":"device"
   bool async;
   std::vector<ArgumentText> arguments;
+  std::vector<ArgumentText> fields;  // arguments that are fields of the line itself
   std::size_t bound = FIXED_BOUND;
 };
 
@@ -248,9 +289,13 @@ CallLine::FunctionText::FunctionText(const Function& function)
       has_text = true;
       from = From::text;
     }
-    arguments.push_back({json::quoted(argument.name) + ":", argument.role, from, place,
-                         static_cast<std::uint8_t>(argument.word), detail_filled_by(function, i)});
-    bound += arguments.back().key.size() + MAX_VALUE;
+    std::string_view field;
+    if (function.type == Type::collective && !argument.out) field = collective_field(argument.role);
+    auto& among = field.empty() ? arguments : fields;
+    among.push_back({json::quoted(field.empty() ? argument.name : field) + ":", argument.role, from,
+                     place, static_cast<std::uint8_t>(argument.word),
+                     detail_filled_by(function, i)});
+    bound += among.back().key.size() + MAX_VALUE;
   }
 }
 
@@ -303,6 +348,12 @@ char* CallLine::write(char* at, const Call& call) {
   };
   around(",\"parent\":", call.parent);
   around(",\"within\":", call.within);
+  if (call.communicator || call.group) at = put_communicator(at, call);
+  for (const auto& field : text.fields) {
+    if (field.place >= call.words.size()) continue;
+    *at++ = ',';
+    at = put_value(put(at, field.key), field.role, call.words[field.place]);
+  }
   at = write_details(at, call, text);
   at = put_graph(at, call);
   at = write_arguments(at, call, text);

@@ -125,7 +125,34 @@ std::string graph_line(const GraphContent& content, std::uint64_t ts) {
       more += count;
   }
   if (more) out["more"] = more;
+  if (!content.collectives.empty()) out["collectives"] = content.collectives;
   return uncut_line_of(out);  // kernels have the same names as in calls
+}
+
+std::string communicator_line(const Communicator& communicator, std::uint64_t ts) {
+  LineFields out = {{"type", "collective"},
+                    {"op", "comm"},
+                    {"ts", ts},
+                    {"pid", communicator.pid},
+                    {"communicator", communicator.number}};
+  auto set_known = [&](const char* key, const auto& value) {
+    if (value) out[key] = *value;
+  };
+  auto set_number = [&](const char* key, std::uint64_t number) {
+    if (number) out[key] = number;
+  };
+  if (communicator.identity) out["identity"] = fmt::format("{:#018x}", *communicator.identity);
+  set_known("rank", communicator.rank);
+  set_known("ranks", communicator.ranks);
+  set_known("device", communicator.device);
+  set_number("made_by", communicator.made_by);
+  set_number("from", communicator.from);
+  set_number("ordinal", communicator.ordinal);
+  set_known("color", communicator.color);
+  set_known("key", communicator.key);
+  if (communicator.late) out["late"] = true;
+  if (communicator.lost) out["calls_lost"] = true;
+  return line_of(std::move(out));
 }
 
 std::string error_line(const GpuError& error) {

@@ -22,6 +22,7 @@ struct CapturedCall : Call {
     text = own_text;
     if (call.kernel) kernel = &own_kernel.emplace(*call.kernel);
     if (call.graph) graph = &own_graph.emplace(*call.graph);
+    if (call.communicator) communicator = &own_communicator.emplace(*call.communicator);
   }
   CapturedCall(const CapturedCall&) = delete;
   CapturedCall& operator=(const CapturedCall&) = delete;
@@ -30,6 +31,7 @@ struct CapturedCall : Call {
   std::string own_text;
   std::optional<KernelName> own_kernel;
   std::optional<GraphContent> own_graph;
+  std::optional<Communicator> own_communicator;
 };
 
 struct CaptureSink : Sink {

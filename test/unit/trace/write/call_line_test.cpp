@@ -87,8 +87,18 @@ TEST_CASE("A call that a collective made, and the collective") {
       line_of(sum) ==
       with_common(
           R"("type":"collective","op":"all_reduce","name":"ncclAllReduce","library":"nccl","layer":1)",
-          R"(,"size":20,"ptr":"0x1000","stream":"0x0","args":{"recvbuff":"0x2000","count":10,)"
-          R"("datatype":"bfloat16","op":7,"comm":"0x5e00"})"));
+          R"(,"count":10,"datatype":"bfloat16","reduction":7,"size":20,"ptr":"0x1000",)"
+          R"("stream":"0x0","args":{"recvbuff":"0x2000","comm":"0x5e00"})"));
+  Communicator communicator;
+  communicator.number = 3;
+  communicator.rank = 1;
+  communicator.ranks = 8;
+  sum.communicator = &communicator;
+  sum.sequence = 12;
+  sum.group = 5;
+  CHECK(line_of(sum).find(
+            R"("ret":0,"communicator":3,"rank":1,"ranks":8,"seq":12,"call_group":5,"count":10)") !=
+        std::string::npos);
   sum.fail(4);
   CHECK(parsed(sum)["error"] == "ncclInvalidArgument");
   SampleCall text("ncclGetErrorString", {4});
