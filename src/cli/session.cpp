@@ -87,6 +87,7 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   std::signal(SIGXFSZ, SIG_IGN);  // as is a limit on the size of files
   auto duration = TRY(flags.duration_ns()), most_bytes = TRY(flags.most_bytes());
   TRY(flags.output_options());
+  TRY(flags.hang_ns());
   auto sample_period_ns = TRY(flags.sample_period_ns());
   std::unique_ptr<CaptureSession> session(new CaptureSession);
   if (flags.recorder) session->signals_.take_requests();
@@ -133,6 +134,7 @@ Result<std::vector<Sink*>> CaptureSession::open_sinks(const CaptureFlags& flags)
   if (flags.watch) {
     open_top(flags, sinks);
     if (flags.recorder) TRY(open_recorder(*flags.recorder, sinks));
+    TRY(watch_hangs(flags, sinks));
     return sinks;
   }
   if ((metrics_ = flags.metrics)) sinks.push_back(&metrics_->sink());
@@ -153,6 +155,7 @@ Result<std::vector<Sink*>> CaptureSession::open_sinks(const CaptureFlags& flags)
     sinks.push_back(taper_);
   }
   sinks.push_back(&warnings_);
+  TRY(watch_hangs(flags, sinks));
   if (flags.live) {
     sinks.push_back((live_ = std::make_unique<LiveSink>(shown_on(*screen_))).get());
   } else if (!quiet_) {
@@ -183,6 +186,17 @@ void CaptureSession::open_top(const CaptureFlags& flags, std::vector<Sink*>& sin
   }
   top_ = std::make_unique<TopSink>(*flags.watch, std::move(show));
   sinks.push_back(top_.get());
+}
+
+Result<> CaptureSession::watch_hangs(const CaptureFlags& flags, std::vector<Sink*>& sinks) {
+  auto overdue_ns = TRY(flags.hang_ns());
+  if (!overdue_ns) return ok();
+  std::string beside = trace_ ? trace_->written().path : default_output(false);
+  if (beside == "-") beside = default_output(false);
+  hangs_ = std::make_unique<HangReports>(overdue_ns, flags.redact ? "" : machine_name(),
+                                         std::move(beside), recorder_.get());
+  sinks.push_back(&hangs_->sink());
+  return ok();
 }
 
 Result<> CaptureSession::open_recorder(const FlightRecorder::Options& options,
@@ -285,6 +299,7 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
     poll(polled.data(), polled.size(), TICK_MS);
     endings.note(polled);
     capture_->look();
+    if (hangs_) hangs_->tell();
 
     TopScreen::Asks asks = top_screen_ ? top_screen_->asked() : TopScreen::Asks();
     if (asks.write || (recorder_ && signals_.requested())) write_what_is_kept();
@@ -357,6 +372,7 @@ Result<int> CaptureSession::run_until(const Until& until) {
   if (sampler_) sampler_->stop([this] { capture_->look(); });
   if (taper_) taper_->close();
   Totals totals = capture_->stop(ended.reason, command_status);
+  if (hangs_) hangs_->tell();
   if (metrics_) metrics_->stop();
   if (top_screen_) watched_->show(top_screen_->close());
   TraceWritten written = trace_ ? trace_->written() : TraceWritten();

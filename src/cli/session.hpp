@@ -11,6 +11,7 @@
 
 #include "capture/capture.hpp"
 #include "cli/flags/capture_flags.hpp"
+#include "cli/hang_reports.hpp"
 #include "cli/metrics_server.hpp"
 #include "cli/signals.hpp"
 #include "cli/started_command.hpp"
@@ -67,6 +68,7 @@ class CaptureSession {
   Result<std::vector<Sink*>> open_sinks(const CaptureFlags& flags);
   Result<> open_trace(JsonlOptions output, bool redact, std::vector<Sink*>& sinks);
   void open_top(const CaptureFlags& flags, std::vector<Sink*>& sinks);
+  Result<> watch_hangs(const CaptureFlags& flags, std::vector<Sink*>& sinks);
   Result<> open_recorder(const FlightRecorder::Options& options, std::vector<Sink*>& sinks);
   bool reader_gone() const;
   void open_sampler(const CaptureFlags& flags, std::optional<std::uint64_t> period_ns);
@@ -94,6 +96,7 @@ class CaptureSession {
   std::unique_ptr<TopScreen> top_screen_;  // null: what is watched is shown as text
   std::unique_ptr<TopSink> top_;
   std::unique_ptr<FlightRecorder> recorder_;  // null: nothing is kept
+  std::unique_ptr<HangReports> hangs_;        // null: nobody watches for them
   std::unique_ptr<TeeSink> sink_;
   std::unique_ptr<Capture> capture_;
   std::unique_ptr<SwitchReader> switches_;  // until the sampler has it

@@ -3,7 +3,7 @@ import collections
 
 # Steps: [function, argument...]. A string argument is the name of a communicator; where a function makes one, its name.
 PROGRAM = """
-import ctypes, json, os, sys, threading
+import ctypes, json, os, signal, sys, threading, time
 cuda = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
 copies = [ctypes.CDLL(path) for path in sys.argv[2].split(",")]
 class Id(ctypes.Structure):
@@ -73,6 +73,17 @@ def step(nccl, function, *arguments):
             run(nccl, arguments[0])
             os._exit(0)
         os.waitpid(child, 0)
+    elif function == "repeat":
+        for _ in range(arguments[0]):
+            run(nccl, arguments[1:])
+    elif function == "sync":
+        cuda.cuStreamSynchronize(stream)
+    elif function == "sleep":
+        time.sleep(arguments[0])
+    elif function == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    elif function == "exit":
+        os._exit(arguments[0])
     elif function == "wait":
         print("ready", flush=True)
         sys.stdin.readline()

@@ -82,6 +82,7 @@ void add_top(CLI::App& app, Action& action) {
   sub->add_option("--duration", flags->capture.duration, "Stop after this long (30s, 15m, 2h)")
       ->type_name("TIME")
       ->excludes(once);
+  flags->capture.add_watch_hang_to(*sub);
   flags->recorder.add_to(*sub);
   sub->add_option("command", flags->command,
                   "A command to start and watch, after --. On the full-screen view its input and "

@@ -10,6 +10,7 @@
 #include "cli/request/invoker.hpp"
 #include "cli/request/quantities.hpp"
 #include "collect/machine.hpp"
+#include "sink/hangs/hang_watch.hpp"
 #include "util/exit_codes.hpp"
 #include "util/system/clock.hpp"
 #include "util/text/glob.hpp"
@@ -83,6 +84,7 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
                  "Do not trace children of traced processes, nor processes that enter "
                  "a container later. Other processes get no probes and pay nothing");
   add_ends_and_files(app);
+  add_watch_hang_to(app);
   add_library_to(app);
   app.add_option("--no-feature", disabled_features,
                  "Do without a kernel feature (`cudabpf doctor` lists them)")
@@ -116,6 +118,14 @@ void CaptureFlags::add_ring_size_to(CLI::App& app) {
                  "Buffer for records that cudabpf has not read yet, a power of two [32M; with "
                  "--inside, 4M for each thread]")
       ->type_name("SIZE");
+}
+
+void CaptureFlags::add_watch_hang_to(CLI::App& app) {
+  app.add_option("--watch-hang", watch_hang,
+                 "When a collective, or any call that waits, is open for longer than TIME, or a "
+                 "rank is so far behind, say at once which rank the others wait for and what it "
+                 "does, also in a file FILE.hangN.json beside the trace")
+      ->type_name("TIME");
 }
 
 void CaptureFlags::add_ends_and_files(CLI::App& app) {
@@ -199,7 +209,7 @@ Result<SourceOptions> CaptureFlags::source_options() const {
   for (const std::string& key : only_libraries)
     options.filter.libraries.push_back(api_of_key(key)->id);
   options.filter.returns = !no_returns;
-  options.filter.tally = (watch || sums_alone) && !recorder;
+  options.filter.tally = (watch || sums_alone) && !recorder && watch_hang.empty();
   options.tally_times = sums_alone;
   // Few calls make records then, and an agent on every node should be small.
   constexpr std::uint64_t RING_OF_FEW = 8 << 20;
@@ -255,6 +265,19 @@ Result<std::uint64_t> CaptureFlags::most_bytes() const {
 Result<std::uint64_t> CaptureFlags::duration_ns() const {
   if (duration.empty()) return std::uint64_t{0};
   return parse_duration(duration, "--duration");
+}
+
+Result<std::uint64_t> CaptureFlags::hang_ns() const {
+  if (watch_hang.empty()) return std::uint64_t{0};
+  std::uint64_t overdue = TRY(parse_duration(watch_hang, "--watch-hang"));
+  if (overdue < hangs::HangWatch::SHORTEST_NS)
+    return Error{"--watch-hang " + watch_hang + " is too short", "it takes 1s at least",
+                 exit_code::USAGE};
+  if (no_returns)
+    return Error{"--watch-hang and --no-returns: without returns it is not known what is open",
+                 {},
+                 exit_code::USAGE};
+  return overdue;
 }
 
 }  // namespace cudabpf::cli

@@ -57,6 +57,7 @@ struct CaptureFlags {
   std::string listener = "/run/cudabpf/inside";  // where programs find whoever takes these
   std::vector<std::string> disabled_features;
   std::vector<std::string> libraries;
+  std::string watch_hang;  // how long a call must be open to be told of; empty: none is
   std::string duration;
   std::string max_size;
   std::string rotate_size;
@@ -69,6 +70,7 @@ struct CaptureFlags {
   void add_profile_to(CLI::App& app);
   void add_library_to(CLI::App& app);
   void add_ring_size_to(CLI::App& app);
+  void add_watch_hang_to(CLI::App& app);
   // --gpu, where the traced programs can be given a library.
   void add_gpu_to(CLI::App& app);
   // The same of all programs that were given the library already.
@@ -83,6 +85,7 @@ struct CaptureFlags {
   Result<SourceOptions> source_options() const;
   Result<JsonlOptions> output_options() const;
   Result<std::uint64_t> duration_ns() const;  // 0: no limit
+  Result<std::uint64_t> hang_ns() const;      // 0: nobody watches
   Result<std::uint64_t> most_bytes() const;   // 0: no limit
 
  private:

@@ -74,6 +74,7 @@ std::string_view status_field(std::string_view status, std::string_view name) {
 
 struct Stat {
   std::string comm;
+  char state = 0;
   pid_t ppid = 0;
   std::uint64_t flags = 0;
   std::uint64_t start_ticks = 0;
@@ -89,6 +90,7 @@ Stat parse_stat(std::string_view text) {
   take(rest, ' ');
   for (int field = 3; !rest.empty(); field++) {  // as proc(5) counts them
     std::string_view value = take(rest, ' ');
+    if (field == 3 && !value.empty()) stat.state = value.front();
     if (field == 4) parse_number(value, stat.ppid);
     if (field == 9) parse_number(value, stat.flags);
     if (field == 22) parse_number(value, stat.start_ticks);
@@ -210,6 +212,8 @@ bool Procfs::is_exiting(pid_t pid) const {
   constexpr std::uint64_t PF_EXITING = 4;  // <linux/sched.h>
   return parse_stat(read_file(path(pid, "stat"))).flags & PF_EXITING;
 }
+
+char Procfs::state(pid_t pid) const { return parse_stat(read_file(path(pid, "stat"))).state; }
 
 std::vector<pid_t> Procfs::pids() const { return numbered_entries(root_); }
 

@@ -59,6 +59,7 @@ class Procfs {
   bool exists(pid_t pid) const;
   bool is_ours() const;                                  // it numbers processes as this one does
   bool is_exiting(pid_t pid) const;                      // nothing of its program runs any more
+  char state(pid_t pid) const;                           // 'R', 'S', 'D', 'T', …; 0: not known
   std::vector<pid_t> pids() const;                       // in ascending order, like all lists here
   std::vector<std::pair<pid_t, pid_t>> parents() const;  // each process and its parent
   std::vector<pid_t> ancestors(pid_t pid) const;  // the parent first, then its parent, up to init

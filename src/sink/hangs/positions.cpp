@@ -1,0 +1,128 @@
+#include "sink/hangs/positions.hpp"
+
+#include <algorithm>
+
+namespace cudabpf::hangs {
+
+namespace {
+
+std::optional<std::uint64_t> word(const Call& call, Role role) {
+  for (const Argument& argument : call.function->arguments)
+    if (argument.role == role && !argument.out && argument.word >= 0 &&
+        static_cast<std::size_t>(argument.word) < call.words.size())
+      return call.words[static_cast<std::size_t>(argument.word)];
+  return std::nullopt;
+}
+
+template <typename Number>
+std::optional<Number> number(const Call& call, Role role) {
+  auto value = word(call, role);
+  return value ? std::optional(static_cast<Number>(*value)) : std::nullopt;
+}
+
+bool has_failed(const Call& call) {
+  return call.has_return && call.function->is_failure(call.result);
+}
+
+}  // namespace
+
+bool Entered::agrees_with(const Entered& other) const {
+  // A reduction that the program made has a number of its own in each process.
+  constexpr std::uint32_t FIRST_OWN = 5;
+  bool own = reduction.value_or(0) >= FIRST_OWN && other.reduction.value_or(0) >= FIRST_OWN;
+  return op == other.op && count == other.count && datatype == other.datatype &&
+         root == other.root && (own || reduction == other.reduction);
+}
+
+const Entered* Member::find(std::uint64_t number) const {
+  auto at = std::find_if(last.begin(), last.end(),
+                         [&](const Entered& one) { return one.sequence == number; });
+  return at == last.end() ? nullptr : &*at;
+}
+
+Member* Positions::member_of(const Communicator& of) {
+  Members& among = of.identity ? communicators_[*of.identity] : late_;
+  auto at = among.find(of.number);
+  if (at == among.end()) {
+    if (members_ >= MOST_MEMBERS) {
+      left_out_ = true;
+      return nullptr;
+    }
+    members_++;
+    at = among.emplace(of.number, Member()).first;
+  }
+  at->second.pid = of.pid;
+  at->second.of = of;
+  return &at->second;
+}
+
+void Positions::note(const Call& call, bool open) {
+  if (!open) follow_group(call);
+  if (!call.communicator || call.parent) return;
+  Member* member = member_of(*call.communicator);
+  if (!member) return;
+  const Function& function = *call.function;
+  if (function.type == Type::collective) return enter(*member, call, open);
+  bool ends = function.type == Type::communicator &&
+              (function.op == Op::destroy || function.op == Op::abort);
+  if (ends && !open && !has_failed(call)) member->ended = true;
+}
+
+void Positions::enter(Member& member, const Call& call, bool open) {
+  if (call.function->meaning.pairwise) {
+    if (!open && call.sequence)
+      member.pairs[{call.function->op, number<std::int32_t>(call, Role::peer).value_or(-1)}] =
+          call.sequence;
+    return;
+  }
+  if (!call.sequence) {  // it failed
+    std::erase_if(member.last, [&](const Entered& one) { return one.call == call.id; });
+    return;
+  }
+  if (!member.last.empty() && member.last.back().sequence >= call.sequence) return;
+  Entered entered;
+  entered.sequence = call.sequence;
+  entered.call = call.id;
+  entered.ts = call.ts;
+  entered.group = call.group;
+  entered.op = call.function->op;
+  entered.count = word(call, Role::count);
+  entered.datatype = number<std::uint32_t>(call, Role::nccl_type);
+  entered.reduction = number<std::uint32_t>(call, Role::nccl_op);
+  entered.root = number<std::int32_t>(call, Role::root);
+  member.last.push_back(entered);
+  if (member.last.size() > LAST) member.last.pop_front();
+}
+
+void Positions::follow_group(const Call& call) {
+  if (call.function->type != Type::group || !call.group || call.parent) return;
+  std::pair key{call.pid, call.group};
+  if (call.function->op == Op::start) {
+    if (groups_.size() < MOST_MEMBERS) groups_[key]++;
+    return;
+  }
+  auto group = groups_.find(key);
+  if (group != groups_.end() && --group->second == 0) groups_.erase(group);
+}
+
+bool Positions::has_open_group(std::uint32_t pid, std::uint64_t group) const {
+  return groups_.contains({pid, group});
+}
+
+// Its ranks stay: that they ended is what others may wait for. What nobody else is in goes.
+void Positions::process_gone(std::uint32_t pid) {
+  std::erase_if(groups_, [&](const auto& group) { return group.first.first == pid; });
+  auto is_its = [&](const auto& member) { return member.second.pid == pid; };
+  members_ -= std::erase_if(late_, is_its);
+  for (auto at = communicators_.begin(); at != communicators_.end();) {
+    Members& members = at->second;
+    bool over = std::all_of(members.begin(), members.end(), [&](const auto& member) {
+      return is_its(member) || member.second.ended;
+    });
+    bool has_it = std::any_of(members.begin(), members.end(), is_its);
+    if (over && has_it) members_ -= members.size();
+    at = over && has_it ? communicators_.erase(at) : std::next(at);
+  }
+}
+
+}  // namespace cudabpf::hangs

@@ -1,0 +1,75 @@
+// How far each rank of each communicator has come: the collectives that it has entered, by number.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "cudabpf/event.hpp"
+#include "util/hash.hpp"
+
+namespace cudabpf::hangs {
+
+// A collective that a rank has entered.
+struct Entered {
+  std::uint64_t sequence = 0;
+  std::uint64_t call = 0;  // its id
+  std::uint64_t ts = 0;
+  std::uint64_t group = 0;
+  Op op = Op::none;
+  std::optional<std::uint64_t> count;
+  std::optional<std::uint32_t> datatype, reduction;
+  std::optional<std::int32_t> root;
+
+  // Whether ranks that enter it as the same collective agree on it.
+  bool agrees_with(const Entered& other) const;
+};
+
+struct Member {
+  std::uint32_t pid = 0;
+  Communicator of;
+  std::deque<Entered> last;  // the last ones, in order
+  bool ended = false;        // the program has destroyed it
+  // Operations between two ranks, by kind and peer: how many.
+  std::map<std::pair<Op, std::int32_t>, std::uint64_t> pairs;
+
+  std::uint64_t sequence() const { return last.empty() ? 0 : last.back().sequence; }
+  const Entered* find(std::uint64_t sequence) const;
+};
+
+class Positions {
+ public:
+  // The collectives that are kept of a rank, to compare them with others'.
+  static constexpr std::size_t LAST = 64;
+  static constexpr std::size_t MOST_MEMBERS = 1 << 14;
+
+  // A call of NCCL that has ended, or one that is open.
+  void note(const Call& call, bool open);
+  void process_gone(std::uint32_t pid);
+
+  // By identity, and by number: the ranks of a communicator whose calls are recorded here.
+  using Members = std::map<std::uint64_t, Member>;
+  const std::map<std::uint64_t, Members>& communicators() const { return communicators_; }
+  // Those whose other ranks are not known, since they were made before: by number.
+  const Members& late() const { return late_; }
+  // The process has begun a group and not ended it.
+  bool has_open_group(std::uint32_t pid, std::uint64_t group) const;
+  bool left_out() const { return left_out_; }  // there was no room for some
+
+ private:
+  Member* member_of(const Communicator& of);
+  void enter(Member& member, const Call& call, bool open);
+  void follow_group(const Call& call);
+
+  std::map<std::uint64_t, Members> communicators_;
+  Members late_;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> groups_;  // how deep they are
+  std::size_t members_ = 0;
+  bool left_out_ = false;
+};
+
+}  // namespace cudabpf::hangs

@@ -1,0 +1,239 @@
+#include "sink/hangs/hang.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <nlohmann/json.hpp>
+
+#include "sink/hangs/hang_report.hpp"
+#include "sink/hangs/hang_watch.hpp"
+#include "support/sample_calls.hpp"
+
+using namespace cudabpf;
+using namespace cudabpf::hangs;
+
+namespace {
+
+constexpr std::uint64_t SECOND = 1'000'000'000, LIMIT = 30 * SECOND;
+
+// A communicator's ranks, each a process: rank N is pid 100 + N.
+struct Ranks {
+  explicit Ranks(std::int32_t count, std::int32_t of = 0) : communicators(count) {
+    for (std::int32_t rank = 0; rank < count; rank++) {
+      Communicator& one = communicators[static_cast<std::size_t>(rank)];
+      one.number = static_cast<std::uint64_t>(rank) + 1;
+      one.pid = 100 + static_cast<std::uint32_t>(rank);
+      one.identity = 0xabc;
+      one.rank = rank;
+      one.ranks = of ? of : count;
+      doings[one.pid].pid = one.pid;
+      doings[one.pid].called_ts = 1;
+      doings[one.pid].state = 'S';
+    }
+  }
+
+  void enter(std::size_t rank, std::uint64_t sequence, const char* symbol = "ncclAllReduce",
+             std::uint64_t count = 10, std::uint64_t group = 0) {
+    SampleCall call(symbol, {0x1000, 0x2000, count, 7, 0, 0x5e00, 0});
+    call.communicator = &communicators[rank];
+    call.sequence = sequence;
+    call.group = group;
+    call.pid = communicators[rank].pid;
+    call.id = sequence * 100 + rank;
+    call.ts = sequence * SECOND;
+    positions.note(call, false);
+  }
+  void all_enter(std::uint64_t sequence) {
+    for (std::size_t rank = 0; rank < communicators.size(); rank++) enter(rank, sequence);
+  }
+  void wait(std::size_t rank, std::uint64_t open_ns = LIMIT) {
+    OpenCall open;
+    open.pid = open.tid = communicators[rank].pid;
+    open.function = find_function("cuStreamSynchronize");
+    open.open_ns = open_ns;
+    doings[open.pid].open = open;
+  }
+  Hang hang(std::uint64_t lost = 0) const {
+    return judge(positions, doings, 100 * SECOND, LIMIT, lost);
+  }
+  static std::string named(const Hang& hang) {
+    std::string names;
+    if (hang.communicators.empty()) return names;
+    for (const RankState& member : hang.communicators[0].members)
+      if (member.named) names += std::to_string(*member.rank);
+    return names;
+  }
+
+  std::vector<Communicator> communicators;
+  Positions positions;
+  Doings doings;
+};
+
+}  // namespace
+
+TEST_CASE("The rank that has not entered what others have is named") {
+  Ranks ranks(3);
+  ranks.all_enter(1);
+  ranks.enter(0, 2);
+  ranks.enter(2, 2);
+  ranks.wait(0);
+  ranks.wait(2);
+  Hang hang = ranks.hang();
+  CHECK(hang.kind == Kind::missing_enter);
+  CHECK(Ranks::named(hang) == "1");
+  CHECK(hang.communicators[0].sequence == 2);
+  CHECK(headline(hang) ==
+        "rank 1 of 3 has not entered all_reduce 2; process 100 is in cuStreamSynchronize for "
+        "30.0 s");
+  auto report = nlohmann::json::parse(as_json(hang, "node1", 5, LIMIT));
+  CHECK(report["kind"] == "missing_enter");
+  CHECK(report["communicators"][0]["members"][1]["named"] == "missing_enter");
+  CHECK(report["communicators"][0]["members"][0]["entered"] == 2);
+  CHECK(report["processes"][0]["open_call"]["name"] == "cuStreamSynchronize");
+}
+
+TEST_CASE("A rank that is behind because it waits itself is not named") {
+  Ranks ranks(3);
+  ranks.all_enter(1);
+  ranks.enter(0, 2);
+  ranks.wait(0);
+  ranks.wait(1);  // for something else
+  CHECK(Ranks::named(ranks.hang()) == "2");
+  ranks.wait(2);
+  CHECK(Ranks::named(ranks.hang()) == "12");  // then both are
+}
+
+TEST_CASE("A rank that is stopped or has ended is named as that") {
+  Ranks ranks(2);
+  ranks.all_enter(1);
+  ranks.enter(0, 2);
+  ranks.wait(0);
+  ranks.doings[101].state = 'T';
+  CHECK(ranks.hang().kind == Kind::stopped);
+  ranks.doings[101].gone = true;
+  ranks.doings[101].signal = 9;
+  ranks.positions.process_gone(101);
+  CHECK(ranks.hang().kind == Kind::gone);
+  CHECK(headline(ranks.hang())
+            .starts_with("rank 1 of 2 has not entered all_reduce 2: killed by signal 9"));
+  CHECK(Ranks::named(ranks.hang()) == "1");
+}
+
+TEST_CASE("Ranks that call different things under one number") {
+  Ranks ranks(3);
+  ranks.all_enter(1);
+  ranks.enter(0, 2);
+  ranks.enter(1, 2, "ncclAllGather");
+  ranks.enter(2, 2);
+  ranks.wait(0);
+  CHECK(ranks.hang().kind == Kind::mismatch);
+  CHECK(Ranks::named(ranks.hang()) == "1");
+
+  Ranks two(2);
+  two.enter(0, 1);
+  two.enter(1, 1, "ncclAllReduce", 11);
+  two.wait(0);
+  CHECK(two.hang().kind == Kind::mismatch);
+  CHECK(Ranks::named(two.hang()) == "01");  // who is wrong is not known
+}
+
+TEST_CASE("A group that is not ended") {
+  Ranks ranks(2);
+  SampleCall start("ncclGroupStart", {}), end("ncclGroupEnd", {});
+  for (SampleCall* call : {&start, &end}) {
+    call->pid = 101;
+    call->group = 4;
+  }
+  ranks.positions.note(start, false);
+  ranks.enter(0, 1);
+  ranks.enter(1, 1, "ncclAllReduce", 10, 4);
+  ranks.wait(0);
+  CHECK(ranks.hang().kind == Kind::group_open);
+  CHECK(Ranks::named(ranks.hang()) == "1");
+  ranks.positions.note(end, false);
+  CHECK(ranks.hang().kind == Kind::all_entered);
+}
+
+TEST_CASE("Where all have entered, or the others are elsewhere, nobody is named") {
+  Ranks ranks(2);
+  ranks.all_enter(1);
+  ranks.wait(0);
+  CHECK(ranks.hang().kind == Kind::all_entered);
+  CHECK(headline(ranks.hang()).starts_with("all ranks have entered all_reduce 1"));
+  Ranks some(2, 8);
+  some.all_enter(1);
+  some.wait(0);
+  CHECK(headline(some.hang()).starts_with("the ranks recorded here have entered all_reduce 1"));
+  CHECK(as_text(some.hang()).find("6 more of its 8 ranks are not recorded here") !=
+        std::string::npos);
+  CHECK(Ranks::named(some.hang()).empty());
+}
+
+TEST_CASE("Where calls may be missing, nobody is named") {
+  Ranks ranks(2);
+  ranks.all_enter(1);
+  ranks.enter(0, 2);
+  ranks.wait(0);
+  CHECK(ranks.hang(12).kind == Kind::unknown);
+  CHECK(Ranks::named(ranks.hang(12)).empty());
+  CHECK(headline(ranks.hang(12)).starts_with("nobody can be named: 12 records may be missing"));
+  ranks.communicators[1].lost = true;
+  ranks.enter(1, 1);
+  ranks.communicators[0].lost = true;
+  ranks.enter(0, 3);
+  CHECK(ranks.hang().kind == Kind::unknown);
+
+  Ranks late(1);
+  late.communicators[0].identity.reset();
+  late.communicators[0].late = true;
+  late.enter(0, 1);
+  late.wait(0);
+  CHECK(late.hang().kind == Kind::unknown);
+}
+
+TEST_CASE("A send without its receive") {
+  Ranks ranks(2);
+  SampleCall send("ncclSend", {0x1000, 1, 7, 1, 0x5e00, 0});
+  send.communicator = &ranks.communicators[0];
+  send.pid = 100;
+  send.sequence = 1;
+  ranks.positions.note(send, false);
+  SampleCall other("ncclCommUserRank", {0x5e00, 0x7000});
+  other.communicator = &ranks.communicators[1];
+  other.pid = 101;
+  ranks.positions.note(other, false);
+  ranks.wait(0);
+  CHECK(ranks.hang().kind == Kind::missing_peer);
+  CHECK(Ranks::named(ranks.hang()) == "1");
+  SampleCall receive("ncclRecv", {0x1000, 1, 7, 0, 0x5e00, 0});
+  receive.communicator = &ranks.communicators[1];
+  receive.pid = 101;
+  receive.sequence = 1;
+  ranks.positions.note(receive, false);
+  CHECK(ranks.hang().kind == Kind::all_entered);
+}
+
+TEST_CASE("A rank that is behind for long is a hang even if no call is open") {
+  Ranks ranks(2);
+  ranks.all_enter(1);
+  ranks.enter(0, 2);  // at 2 s
+  CHECK_FALSE(is_any_behind(ranks.positions, 31 * SECOND, LIMIT));
+  CHECK(is_any_behind(ranks.positions, 32 * SECOND, LIMIT));
+  ranks.communicators[1].lost = true;
+  ranks.enter(1, 1);
+  CHECK_FALSE(is_any_behind(ranks.positions, 32 * SECOND, LIMIT));
+}
+
+TEST_CASE("A call that failed takes no part") {
+  Ranks ranks(2);
+  ranks.all_enter(1);
+  SampleCall failed("ncclAllReduce", {0x1000, 0x2000, 10, 7, 0, 0x5e00, 0});
+  failed.communicator = &ranks.communicators[0];
+  failed.pid = 100;
+  failed.id = 777;
+  failed.sequence = 2;
+  ranks.positions.note(failed, true);  // while it is open
+  CHECK(ranks.positions.communicators().at(0xabc).at(1).sequence() == 2);
+  failed.sequence = 0;
+  failed.fail(4);
+  ranks.positions.note(failed, false);
+  CHECK(ranks.positions.communicators().at(0xabc).at(1).sequence() == 1);
+}
