@@ -29,7 +29,7 @@ bool is_crash(const Process& process) {
 }  // namespace
 
 bool TriggerRules::any() const {
-  return on_error || on_xid || idle_ns || limit_calls() || !slow_shares.empty();
+  return on_error || on_xid || idle_ns || behind_ns || limit_calls() || !slow_shares.empty();
 }
 
 bool TriggerRules::limit_calls() const {
@@ -38,6 +38,7 @@ bool TriggerRules::limit_calls() const {
 
 std::string Triggers::call(const Call& call) {
   if (rules_.idle_ns && call.function->meaning.work == Work::launch) launched(call.pid, call.ts);
+  if (rules_.behind_ns && call.function->layer() > 0) positions_.note(call, false);
   if (call.has_return) ended(call);
   bool is_known = written_.erase(call.id) != 0;
   if (rules_.on_error && is_failure(call)) return TriggerRules::ERROR;
@@ -79,6 +80,7 @@ std::string Triggers::gpu_error() const {
 std::string Triggers::process(const Process& process) {
   if (process.op == Process::Op::exit || process.op == Process::Op::exec)
     launches_.erase(process.pid);
+  if (process.op == Process::Op::exit) positions_.process_gone(process.pid);
   return rules_.on_error && is_crash(process) ? TriggerRules::ERROR : "";
 }
 
@@ -111,8 +113,21 @@ std::string Triggers::slow_share() const {
   return {};
 }
 
+// Once, until no rank is behind for so long.
+bool Triggers::is_new_behind(std::uint64_t now) {
+  if (!rules_.behind_ns) return false;
+  std::vector<ranks::Positions::Behind> behind = positions_.behind();
+  bool any = std::any_of(behind.begin(), behind.end(), [&](const auto& one) {
+    return now > one.since && now - one.since > rules_.behind_ns;
+  });
+  bool is_new = any && !behind_reported_;
+  behind_reported_ = any;
+  return is_new;
+}
+
 std::string Triggers::time_passed(std::uint64_t now) {
   std::string why;
+  if (is_new_behind(now)) why = TriggerRules::BEHIND;
   if (now >= window_ns_ + SHARE_WINDOW_NS) {
     why = slow_share();
     shares_.clear();

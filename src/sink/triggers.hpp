@@ -10,13 +10,15 @@
 
 #include "cudabpf/call_class.hpp"
 #include "cudabpf/event.hpp"
+#include "state/rank_positions.hpp"
 #include "util/hash.hpp"
 #include "util/result.hpp"
 
 namespace cudabpf {
 
 struct TriggerRules {
-  static constexpr const char *ERROR = "error", *XID = "xid", *IDLE = "idle", *POST = "post";
+  static constexpr const char *ERROR = "error", *XID = "xid", *IDLE = "idle", *BEHIND = "behind",
+                              *POST = "post";
   // A limit on how many of a process's calls of one class may take longer than a time.
   static constexpr std::uint64_t SHARES = 1'000'000;
   struct SlowShare {
@@ -29,7 +31,8 @@ struct TriggerRules {
   bool on_xid = false;
   std::array<std::uint64_t, CALL_CLASSES> longest_ns{};  // of a call of each class; 0: any
   std::vector<SlowShare> slow_shares;
-  std::uint64_t idle_ns = 0;  // without a launch, of a process that was busy; 0: any
+  std::uint64_t behind_ns = 0;  // of a rank, in a collective that others have entered; 0: any
+  std::uint64_t idle_ns = 0;    // without a launch, of a process that was busy; 0: any
 
   bool any() const;
   bool limit_calls() const;  // some class
@@ -71,13 +74,16 @@ class Triggers {
   };
   void launched(std::uint32_t pid, std::uint64_t at);
   void ended(const Call& call);
+  bool is_new_behind(std::uint64_t now);
   std::string slow_share() const;
   bool takes_too_long(const Function& function, std::uint64_t ns) const;
 
   const TriggerRules rules_;
   HashMap<std::uint32_t, Launches> launches_;          // by pid
   HashMap<std::uint32_t, std::vector<Share>> shares_;  // by pid, of each rule, in the window
-  std::uint64_t window_ns_ = 0;                        // when it began
+  ranks::Positions positions_;
+  bool behind_reported_ = false;
+  std::uint64_t window_ns_ = 0;  // when it began
   // Open calls that have taken too long and are in a dump, by id.
   std::unordered_set<std::uint64_t> written_;
 };

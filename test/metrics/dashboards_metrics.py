@@ -21,7 +21,9 @@ scrape_configs: [{job_name: cudabpf, honor_labels: true, static_configs: [{targe
 """
 # What Grafana puts in the place of its own variables.
 BUILT_IN = {"__rate_interval": "1m0s", "__range": "1h0m0s"}
-MAY_BE_EMPTY = {"Xids": "no GPU has an error here"}  # panels whose queries need no answer, and why
+NO_NCCL = "the program here uses no NCCL"
+MAY_BE_EMPTY = {"Xids": "no GPU has an error here", "Collectives a second, by operation": NO_NCCL,
+                "Bytes passed to collectives a second": NO_NCCL, "Rank behind": NO_NCCL}  # panels whose queries need no answer, and why
 NAMES = ("ml", "trainer-0", "main")  # namespace, pod and container
 BUSY = """setup; module m; function f m k; malloc a 64K; loop 1000000 { launch f 1 1 1 1 1 1 0; htod a host 4K; dtoh host a 1K; sync;
           fails 2 malloc b 1T; sleep 10 }"""

@@ -52,13 +52,15 @@ Result<TriggerRules> rules_of(const std::vector<std::string>& words) {
     auto is_meant = [&](const std::string& one) { return one == name + "="; };
     auto all = trigger_words();
     if (equals == word.npos || std::none_of(all.begin(), all.end(), is_meant) ||
-        (dot != what.npos && (!quantile || name == TriggerRules::IDLE)))
+        (dot != what.npos &&
+         (!quantile || name == TriggerRules::IDLE || name == TriggerRules::BEHIND)))
       return Error{"--dump-on " + word + ": there is no such trigger",
                    fmt::format("there are: {}, and quantiles of a class: wait.p99=10ms",
                                fmt::join(all, " ")),
                    exit_code::USAGE};
     std::uint64_t time = TRY(parse_duration(word.substr(equals + 1), "--dump-on " + what));
     if (name == TriggerRules::IDLE) rules.idle_ns = time;
+    if (name == TriggerRules::BEHIND) rules.behind_ns = time;
     for (std::size_t i = 0; i < CALL_CLASSES; i++) {
       auto which = static_cast<CallClass>(i);
       if (to_string(which) != name) continue;
@@ -75,7 +77,8 @@ Result<TriggerRules> rules_of(const std::vector<std::string>& words) {
 
 std::vector<std::string> trigger_words() {
   std::vector<std::string> words{TriggerRules::ERROR, TriggerRules::XID,
-                                 std::string(TriggerRules::IDLE) + "="};
+                                 std::string(TriggerRules::IDLE) + "=",
+                                 std::string(TriggerRules::BEHIND) + "="};
   for (std::size_t i = 0; i < CALL_CLASSES; i++)
     words.push_back(std::string(to_string(static_cast<CallClass>(i))) + "=");
   return words;
@@ -89,7 +92,9 @@ void RecorderFlags::add_to(CLI::App& app) {
       ->type_name("TIME");
   app.add_option("--dump-on", dump_on,
                  "Also write them a second after this: error (a failed call, an Xid or a crash), "
-                 "xid, idle=TIME (no launch for so long by a process that was busy), CLASS=TIME (a "
+                 "xid, idle=TIME (no launch for so long by a process that was busy), behind=TIME "
+                 "(a rank has "
+                 "not entered a collective for so long that others have), CLASS=TIME (a "
                  "call takes longer: launch=10ms, wait=30s), or CLASS.pN=TIME (wait.p99=50ms: more "
                  "than 1% of a process's waits in 10s took longer); may be repeated. Without "
                  "--keep-last, the last 30s are kept")

@@ -12,18 +12,6 @@ const Doing* doing_of(const Doings& doings, std::uint32_t pid) {
   return at == doings.end() ? nullptr : &at->second;
 }
 
-bool is_uncertain(const Positions::Members& members) {
-  return std::any_of(members.begin(), members.end(), [](const auto& member) {
-    return member.second.of.late || member.second.of.lost;
-  });
-}
-
-std::uint64_t furthest(const Positions::Members& members) {
-  std::uint64_t most = 0;
-  for (const auto& [number, member] : members) most = std::max(most, member.sequence());
-  return most;
-}
-
 // The first number under which two members entered different collectives; 0: none is known.
 std::uint64_t first_mismatch(const Positions::Members& members) {
   std::map<std::uint64_t, const Entered*> seen;
@@ -205,7 +193,7 @@ Hang judge(const Positions& positions, const Doings& doings, std::uint64_t now,
   for (const auto& [number, member] : positions.late()) {
     if (member.ended) continue;
     Stuck stuck = judged(positions, 0, {{number, member}}, doings, overdue_ns, true);
-    if (stuck.waits) hang.communicators.push_back(stuck);
+    hang.communicators.push_back(stuck);
   }
   std::stable_sort(hang.communicators.begin(), hang.communicators.end(),
                    [](const Stuck& a, const Stuck& b) {
@@ -216,21 +204,10 @@ Hang judge(const Positions& positions, const Doings& doings, std::uint64_t now,
 }
 
 bool is_any_behind(const Positions& positions, std::uint64_t now, std::uint64_t overdue_ns) {
-  return std::any_of(positions.communicators().begin(), positions.communicators().end(),
-                     [&](const auto& one) {
-                       const Positions::Members& members = one.second;
-                       if (is_uncertain(members)) return false;
-                       std::uint64_t most = furthest(members);
-                       auto waits_since = now;  // the first to enter what not all have entered
-                       bool behind = false;
-                       for (const auto& [number, member] : members) {
-                         behind |= !member.ended && member.sequence() < most;
-                         for (const Entered& entered : member.last)
-                           if (entered.sequence == most)
-                             waits_since = std::min(waits_since, entered.ts);
-                       }
-                       return behind && now - waits_since >= overdue_ns;
-                     });
+  std::vector<Positions::Behind> behind = positions.behind();
+  return std::any_of(behind.begin(), behind.end(), [&](const Positions::Behind& one) {
+    return now > one.since && now - one.since >= overdue_ns;
+  });
 }
 
 }  // namespace cudabpf::hangs

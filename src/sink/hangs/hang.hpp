@@ -2,14 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "sink/hangs/positions.hpp"
+#include "state/rank_positions.hpp"
 
 namespace cudabpf::hangs {
+
+using ranks::Entered;
+using ranks::Member;
+using ranks::Positions;
 
 enum class Kind : std::uint8_t {
   waiting,        // a call takes long, and no collective is behind it

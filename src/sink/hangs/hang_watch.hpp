@@ -8,7 +8,6 @@
 
 #include "cudabpf/sink.hpp"
 #include "sink/hangs/hang.hpp"
-#include "sink/hangs/positions.hpp"
 
 namespace cudabpf::hangs {
 

@@ -141,6 +141,7 @@ void Ledger::process(const Process& process) {
   Of& of = this->of(process.pid);
   if (&of == other_processes_.get()) return;
   memory_.process(process);
+  if (process.op != Process::Op::fork) positions_.process_gone(process.pid);
   if (process.op == Process::Op::exit) return change_alive(of, false);
   Workload workload = workload_of(process, pods_);
   if (workload != of.workload) leave(of);
@@ -168,6 +169,21 @@ void Ledger::call(const Call& call) {
     if (failed) add_error(sums, function.api, call.result, 1);
   });
   memory_.call(call);
+  if (function.layer() > 0) collective(call);
+}
+
+void Ledger::collective(const Call& call) {
+  positions_.note(call, false);
+  if (!call.sequence || call.function->type != Type::collective) return;
+  std::uint64_t size = call.details.size.value_or(0);
+  auto at = std::find_if(COLLECTIVE_SIZES.begin(), COLLECTIVE_SIZES.end(),
+                         [&](const auto& one) { return size <= one.second; });
+  auto of_size = static_cast<CollectiveSize>(at - COLLECTIVE_SIZES.begin());
+  add(of(call.pid), [&](WorkloadSums& sums) {
+    WorkloadSums::OfCollective& to = sums.collectives[{call.function->op, of_size}];
+    to.calls++;
+    to.bytes += size;
+  });
 }
 
 void Ledger::tallied(const Tallies& tallies) {
@@ -226,6 +242,7 @@ void Ledger::tallied(const FailureTally& now) {
 void Ledger::open_calls(const OpenCallsNow& calls) {
   for (auto& [pid, of] : processes_) of->oldest_open_ns = 0;
   calls.each([this](const Call& call, std::uint64_t open_ns) {
+    if (call.function->layer() > 0) positions_.note(call, true);
     Of& of = this->of(call.pid);
     series_of(of);
     of.oldest_open_ns = std::max(of.oldest_open_ns, open_ns);
@@ -343,8 +360,16 @@ LedgerPage Ledger::page() {
   }
   for (const auto& [pid, of] : processes_)
     if (of->oldest_open_ns) open[of->series] = std::max(open[of->series], of->oldest_open_ns);
+  std::map<const Series*, std::uint64_t> behind;
+  for (const auto& [pid, since] : positions_.behind()) {
+    auto process = processes_.find(pid);
+    if (process == processes_.end() || now_ns_ < begin_ns_ + since) continue;
+    std::uint64_t& longest = behind[process->second->series];
+    longest = std::max(longest, now_ns_ - begin_ns_ - since);
+  }
   auto print = [&](const Series& series) {
     WorkloadSums& sums = page.workloads.emplace_back(series.sums);
+    if (auto at = behind.find(&series); at != behind.end()) sums.behind_ns = at->second;
     if (auto at = open.find(&series); at != open.end()) sums.oldest_open_ns = at->second;
   };
   for (const auto& [workload, series] : series_) print(*series);

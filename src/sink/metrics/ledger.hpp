@@ -16,9 +16,17 @@
 #include "sink/metrics/held_memory.hpp"
 #include "sink/metrics/sampled_work.hpp"
 #include "sink/metrics/workload.hpp"
+#include "state/rank_positions.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf {
+
+// How much a rank passes to a collective: at most so much, few classes of it.
+enum class CollectiveSize : std::uint8_t { k8, k256, m8, m256, more };
+inline constexpr std::array COLLECTIVE_SIZES{
+    std::pair("8KiB", std::uint64_t{8} << 10), std::pair("256KiB", std::uint64_t{256} << 10),
+    std::pair("8MiB", std::uint64_t{8} << 20), std::pair("256MiB", std::uint64_t{256} << 20),
+    std::pair("more", UINT64_MAX)};
 
 // A workload's sums, or those of the whole node.
 struct WorkloadSums {
@@ -32,6 +40,12 @@ struct WorkloadSums {
   std::array<OfClass, CALL_CLASSES> classes{};
   std::map<std::pair<ApiId, int>, std::uint64_t> errors;  // failed calls by result
   std::uint64_t ioctls = 0;
+  // By operation and size, those of one rank.
+  struct OfCollective {
+    std::uint64_t calls = 0, bytes = 0;
+  };
+  std::map<std::pair<Op, CollectiveSize>, OfCollective> collectives;
+  std::uint64_t behind_ns = 0;  // how long its rank that is furthest behind has been
   SampledWork work;
   WindowLoads loads;
   std::uint64_t held = 0, most_held = 0;  // bytes of its allocations, without host memory
@@ -142,6 +156,7 @@ class Ledger {
     add(series_of(of).sums);
     add(node_);
   }
+  void collective(const Call& call);
   bool has_tallies(std::uint32_t pid) const;
   KernelClass kernel_class_of(const KernelName* kernel);
   bool is_known(const Series& gone) const;
@@ -154,6 +169,7 @@ class Ledger {
   const bool has_receiver_;
   PodNames pods_;
   HeldMemory memory_;
+  ranks::Positions positions_;
   std::uint64_t now_ns_ = 0, begin_ns_ = 0;  // CLOCK_MONOTONIC
   std::uint64_t pages_ = 0;                  // that were made
   std::map<Workload, std::unique_ptr<Series>> series_;

@@ -120,6 +120,32 @@ void add_workloads(MetricsWriter& to, const std::vector<Printed>& workloads,
   each(&WorkloadSums::ioctls);
 }
 
+void add_collectives(MetricsWriter& to, const std::vector<Printed>& all) {
+  std::vector<Printed> workloads;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(workloads),
+               [](const Printed& one) { return !one.sums.collectives.empty(); });
+  if (workloads.empty()) return;
+  auto each = [&](std::uint64_t WorkloadSums::OfCollective::*member) {
+    for (const Printed& one : workloads)
+      for (const auto& [key, of] : one.sums.collectives)
+        to.sample(with(with(one.labels, "operation", std::string(to_string(key.first))), "size",
+                       COLLECTIVE_SIZES[static_cast<std::size_t>(key.second)].first),
+                  of.*member);
+  };
+  to.family("cudabpf_collectives_total", MetricType::counter,
+            "Collectives that ranks of the workload gave to NCCL, by operation and by how much a "
+            "rank passes at most. What runs in graphs counts where it was captured.");
+  each(&WorkloadSums::OfCollective::calls);
+  to.family("cudabpf_collective_bytes_total", MetricType::counter,
+            "Bytes that its ranks passed to them.");
+  each(&WorkloadSums::OfCollective::bytes);
+  to.family("cudabpf_rank_behind_seconds", MetricType::gauge,
+            "For how long a rank of the workload has not entered a collective that another rank "
+            "on this node has entered.");
+  for (const Printed& one : workloads)
+    to.sample(one.labels, static_cast<double>(one.sums.behind_ns) / SECOND_IN_NS);
+}
+
 std::string label_of(KernelClass kernel_class) {
   std::string label(to_string(kernel_class));
   for (char& c : label)
@@ -315,6 +341,7 @@ void print(const MetricsPage& page, MetricsWriter& to) {
   std::vector<Printed> workloads = printed(sums.workloads);
   add_calls(to, workloads);
   add_workloads(to, workloads, sums);
+  add_collectives(to, workloads);
   add_sampled_work(to, workloads);
   add_node(to, sums.node);
   to.family("cudabpf_gpu_xid_errors_total", MetricType::counter,

@@ -183,3 +183,32 @@ TEST_CASE("There is an end to the processes whose launches are watched") {
   for (std::uint64_t i = 0; i < 200; i++) launch(triggers, i, 100'000);
   CHECK(triggers.time_passed(10 * A_SECOND).empty());
 }
+
+TEST_CASE("A rank that is behind triggers once, until it has come") {
+  TriggerRules rules;
+  rules.behind_ns = 3 * A_SECOND;
+  CHECK(rules.any());
+  Triggers triggers(rules);
+  Communicator first, second;
+  first.number = first.pid = 1;
+  second.number = second.pid = 2;
+  first.identity = second.identity = 0xabc;
+  auto enter = [&](const Communicator& of, std::uint64_t sequence) {
+    SampleCall call("ncclAllReduce", {1, 2, 3, 7, 0, 0x5e00, 0});
+    call.pid = of.pid;
+    call.communicator = &of;
+    call.sequence = sequence;
+    call.ts = sequence * A_SECOND;
+    CHECK(triggers.call(call).empty());
+  };
+  enter(first, 1);
+  enter(second, 1);
+  enter(first, 2);
+  CHECK(triggers.time_passed(5 * A_SECOND).empty());
+  CHECK(triggers.time_passed(5 * A_SECOND + 1) == "behind");
+  CHECK(triggers.time_passed(6 * A_SECOND).empty());
+  enter(second, 2);
+  CHECK(triggers.time_passed(7 * A_SECOND).empty());
+  enter(first, 3);
+  CHECK(triggers.time_passed(7 * A_SECOND) == "behind");
+}

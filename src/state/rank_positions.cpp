@@ -1,8 +1,8 @@
-#include "sink/hangs/positions.hpp"
+#include "state/rank_positions.hpp"
 
 #include <algorithm>
 
-namespace cudabpf::hangs {
+namespace cudabpf::ranks {
 
 namespace {
 
@@ -105,6 +105,34 @@ void Positions::follow_group(const Call& call) {
   if (group != groups_.end() && --group->second == 0) groups_.erase(group);
 }
 
+std::uint64_t furthest(const Positions::Members& members) {
+  std::uint64_t most = 0;
+  for (const auto& [number, member] : members) most = std::max(most, member.sequence());
+  return most;
+}
+
+bool is_uncertain(const Positions::Members& members) {
+  return std::any_of(members.begin(), members.end(), [](const auto& member) {
+    return member.second.of.late || member.second.of.lost;
+  });
+}
+
+std::vector<Positions::Behind> Positions::behind() const {
+  std::vector<Behind> behind;
+  for (const auto& [identity, members] : communicators_) {
+    if (is_uncertain(members)) continue;
+    std::uint64_t most = furthest(members);
+    std::optional<std::uint64_t> since;
+    for (const auto& [number, member] : members)
+      if (const Entered* entered = member.find(most))
+        since = std::min(since.value_or(entered->ts), entered->ts);
+    for (const auto& [number, member] : members)
+      if (!member.ended && member.sequence() < most && since)
+        behind.push_back({member.pid, *since});
+  }
+  return behind;
+}
+
 bool Positions::has_open_group(std::uint32_t pid, std::uint64_t group) const {
   return groups_.contains({pid, group});
 }
@@ -125,4 +153,4 @@ void Positions::process_gone(std::uint32_t pid) {
   }
 }
 
-}  // namespace cudabpf::hangs
+}  // namespace cudabpf::ranks

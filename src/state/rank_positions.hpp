@@ -8,11 +8,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cudabpf/event.hpp"
 #include "util/hash.hpp"
 
-namespace cudabpf::hangs {
+namespace cudabpf::ranks {
 
 // A collective that a rank has entered.
 struct Entered {
@@ -56,6 +57,13 @@ class Positions {
   const std::map<std::uint64_t, Members>& communicators() const { return communicators_; }
   // Those whose other ranks are not known, since they were made before: by number.
   const Members& late() const { return late_; }
+  // A rank that has not entered what others of its communicator have, and since when: the first of
+  // these entered it then. Without those of which calls may be missing.
+  struct Behind {
+    std::uint32_t pid = 0;
+    std::uint64_t since = 0;
+  };
+  std::vector<Behind> behind() const;
   // The process has begun a group and not ended it.
   bool has_open_group(std::uint32_t pid, std::uint64_t group) const;
   bool left_out() const { return left_out_; }  // there was no room for some
@@ -72,4 +80,9 @@ class Positions {
   bool left_out_ = false;
 };
 
-}  // namespace cudabpf::hangs
+// The number of the collective that some member has entered and none has come beyond.
+std::uint64_t furthest(const Positions::Members& members);
+// Of some member, calls may be missing.
+bool is_uncertain(const Positions::Members& members);
+
+}  // namespace cudabpf::ranks

@@ -1,0 +1,63 @@
+#include <catch2/catch_test_macros.hpp>
+
+#include "sink/metrics/ledger.hpp"
+#include "support/sample_calls.hpp"
+
+using namespace cudabpf;
+
+namespace {
+
+constexpr std::uint64_t ONE_SECOND = 1'000'000'000;
+
+void begins(Ledger& ledger, std::uint32_t pid, const char* program) {
+  Process process;
+  process.op = Process::Op::start;
+  process.pid = pid;
+  process.exe = program;
+  ledger.process(process);
+}
+
+const WorkloadSums& of_program(const LedgerPage& page, std::string_view program) {
+  for (const WorkloadSums& one : page.workloads)
+    if (one.workload.program == program) return one;
+  throw std::invalid_argument("no such program");
+}
+
+}  // namespace
+
+TEST_CASE("Collectives count by operation and size, and a rank that is behind shows for how long") {
+  Ledger ledger({}, PodNames("/nowhere"));
+  ledger.tick(ONE_SECOND);
+  ledger.begin({});
+  begins(ledger, 7, "/opt/train");
+  begins(ledger, 8, "/opt/other");
+  Communicator first, second;
+  first.number = 1;
+  first.pid = 7;
+  second.number = 2;
+  second.pid = 8;
+  first.identity = second.identity = 0xabc;
+  auto reduce = [&](const Communicator& of, std::uint64_t sequence, std::uint64_t count) {
+    SampleCall call("ncclAllReduce", {1, 2, count, 7, 0, 0x5e00, 0});
+    call.pid = of.pid;
+    call.communicator = &of;
+    call.sequence = sequence;
+    call.ts = sequence * ONE_SECOND;
+    ledger.call(call);
+  };
+  reduce(first, 1, 10);
+  reduce(second, 1, 10);
+  reduce(first, 2, 1 << 20);
+  ledger.tick(9 * ONE_SECOND);
+  LedgerPage page = ledger.page();
+  const WorkloadSums& train = of_program(page, "train");
+  const WorkloadSums& other = of_program(page, "other");
+  CHECK(train.collectives.at({Op::all_reduce, CollectiveSize::k8}).calls == 1);
+  CHECK(train.collectives.at({Op::all_reduce, CollectiveSize::k8}).bytes == 40);
+  CHECK(train.collectives.at({Op::all_reduce, CollectiveSize::m8}).bytes == 4 << 20);
+  CHECK(train.behind_ns == 0);
+  CHECK(other.behind_ns == 7 * ONE_SECOND);  // the other entered it at 2 s
+  CHECK(page.node.collectives.at({Op::all_reduce, CollectiveSize::k8}).calls == 2);
+  reduce(second, 2, 1 << 20);
+  for (const WorkloadSums& one : ledger.page().workloads) CHECK(one.behind_ns == 0);
+}
