@@ -41,6 +41,7 @@ def timed(run, times):
     for _ in range(times):
         dist.barrier()
         torch.cuda.synchronize()
+        torch.cuda._sleep(500_000)  # until all is queued: the events enclose nothing but the collective
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         begin.record()
         run()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Steps of a matrix product and an all_reduce, one process for each GPU, of which one may be late in each step.
 
-The first process prints the time per step. A late process sleeps before its all_reduce, so the others' GPUs wait for it.
+The first process prints the time per step, and a late one by how much it was. A late process sleeps before its all_reduce, so the others' GPUs wait for it.
 """
 
 import argparse
@@ -22,18 +22,22 @@ def rank(index, args):
     x = torch.ones(args.width, args.width, device="cuda", dtype=torch.float16)
     dist.all_reduce(x)
     torch.cuda.synchronize()
-    spent = []
+    spent, late = [], []
     for step in range(args.steps):
         begin = time.perf_counter()
         y = x @ weight
         if index == args.late and step not in args.punctual:
             torch.cuda.synchronize()
+            before = time.perf_counter()
             time.sleep(args.delay / 1e3)
+            late.append(time.perf_counter() - before)
         if step == args.hang_at and index == args.late:
             time.sleep(args.hang)
         dist.all_reduce(y)
         torch.cuda.synchronize()
         spent.append(time.perf_counter() - begin)
+    if late:  # sleeping takes longer than was asked for
+        print(f"process {index} was late by {sorted(late)[len(late) // 2] * 1e3:.3f} ms in a usual step", flush=True)
     if index == 0:
         print(f"{args.gpus} GPUs, {args.steps} steps, median {sorted(spent)[len(spent) // 2] * 1e3:.3f} ms a step", flush=True)
     dist.destroy_process_group()
