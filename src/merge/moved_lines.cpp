@@ -13,6 +13,7 @@
 #include "merge/one_time.hpp"
 #include "trace/read/line_parser.hpp"
 #include "trace/write/line_text.hpp"
+#include "util/text/json_text.hpp"
 
 namespace cudabpf::merge {
 
@@ -24,7 +25,7 @@ struct MovedLines::Json {
 
 namespace {
 
-constexpr std::uint64_t MOST_GRAPHS = std::uint64_t{1} << 52;
+constexpr std::uint64_t MOST_NUMBERS = std::uint64_t{1} << 52;
 constexpr std::uint32_t MOST_TIDS =
     std::numeric_limits<std::uint32_t>::max() - MAX_HOSTS * PIDS_OF_HOST;
 
@@ -75,11 +76,26 @@ MovedLines::~MovedLines() = default;
 
 bool MovedLines::admits(const analyze::Line& line) {
   if (line.end() > LATEST_TS || line.pid >= PIDS_OF_HOST || line.ppid >= PIDS_OF_HOST ||
-      line.tid > MOST_TIDS || line.graph > MOST_GRAPHS)
+      line.tid > MOST_TIDS || line.graph > MOST_NUMBERS || line.communicator > MOST_NUMBERS ||
+      line.call_group > MOST_NUMBERS)
     return false;
   for (std::uint64_t id : {line.id, line.parent, line.within, line.call})
     if (!calls_.add(id)) return false;
-  return true;
+  return admits_named_calls(line);
+}
+
+// The calls that only these lines name.
+bool MovedLines::admits_named_calls(const analyze::Line& line) {
+  if (line.kind != analyze::LineKind::graph && line.kind != analyze::LineKind::communicator)
+    return true;
+  auto json = parsed(line.text);
+  if (auto id = number_in<std::uint64_t>(json, "made_by"); id && !calls_.add(*id)) return false;
+  if (auto from = number_in<std::uint64_t>(json, "from"); from && *from > MOST_NUMBERS)
+    return false;
+  const auto* list = list_in(json, "collectives");
+  return !list || std::ranges::all_of(*list, [this](const auto& id) {
+    return id.is_number_unsigned() && calls_.add(id.template get<std::uint64_t>());
+  });
 }
 
 // The members of lines that are about a trace's own time and numbers, or its host's.
@@ -94,7 +110,12 @@ std::optional<MovedLines::Means> MovedLines::means_of(std::string_view key) {
       {"parent", Means::call},
       {"within", Means::call},
       {"call", Means::call},
-      {"graph", Means::graph},
+      {"made_by", Means::call},
+      {"collectives", Means::calls},
+      {"graph", Means::number},
+      {"communicator", Means::number},
+      {"from", Means::number},
+      {"call_group", Means::number},
       {"pid", Means::process},
       {"tid", Means::process},
       {"ppid", Means::parent},
@@ -136,6 +157,7 @@ void MovedLines::append(const analyze::Line& line, std::string& out) {
 
 void MovedLines::member(Means means, std::string_view value, std::string& out) {
   if (means == Means::processes) return processes(value, out);
+  if (means == Means::calls) return calls(value, out);
   auto number = number_of(value);
   if (!number || *number > LATEST_TS) {
     out += value;
@@ -148,7 +170,7 @@ void MovedLines::member(Means means, std::string_view value, std::string& out) {
     case Means::call:
       *number = calls_.of(*number);
       break;
-    case Means::graph:
+    case Means::number:
       *number = *number * to_.traces + to_.index;
       break;
     case Means::parent:  // 0: it has none that is visible
@@ -160,10 +182,23 @@ void MovedLines::member(Means means, std::string_view value, std::string& out) {
     case Means::device:
       *number = static_cast<std::uint64_t>(to_.numbers.device(static_cast<std::int64_t>(*number)));
       break;
+    case Means::calls:
     case Means::processes:
       break;
   }
   fmt::format_to(std::back_inserter(out), "{}", *number);
+}
+
+void MovedLines::calls(std::string_view list, std::string& out) {
+  constexpr std::string_view DIGITS = "0123456789";
+  for (std::size_t at = 0; at < list.size();) {
+    std::size_t end = std::min(list.find_first_not_of(DIGITS, at), list.size());
+    if (end > at)
+      member(Means::call, list.substr(at, end - at), out);
+    else
+      out += list[end++];
+    at = end;
+  }
 }
 
 // The processes that a sample of a GPU names: their pids are those of its host.

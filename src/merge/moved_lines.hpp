@@ -35,10 +35,21 @@ class MovedLines {
 
  private:
   struct Json;
-  enum class Means : std::uint8_t { time, call, graph, parent, process, device, processes };
+  enum class Means : std::uint8_t {
+    time,
+    call,
+    calls,   // a list of them
+    number,  // that the trace has given out itself: of a graph, a communicator, a group
+    parent,
+    process,
+    device,
+    processes
+  };
   static std::optional<Means> means_of(std::string_view key);  // nothing: the same everywhere
 
   void member(Means means, std::string_view value, std::string& out);
+  bool admits_named_calls(const analyze::Line& line);
+  void calls(std::string_view list, std::string& out);
   void processes(std::string_view list, std::string& out);
 
   To to_;

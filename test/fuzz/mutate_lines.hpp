@@ -76,11 +76,11 @@ class LineMutator {
   static constexpr std::string_view KEYS[] = {
 #define NAME(key, member, shown) #key,
 #define NUMBER(key, member, type, read, shown) #key,
-#define NUMBER_OR_NAME(key, number, type, name, shown) #key,
 #define FLAG(key, member, shown) #key,
 #include "trace/read/line_fields.def"
       // Those that only one part of the analyses reads.
-      "args", "kernel_from", "format", "format_version", "clocks", "losses"};
+      "args",        "identity", "from",           "color",  "key",   "collectives",
+      "kernel_from", "format",   "format_version", "clocks", "losses"};
   static constexpr std::string_view VALUES[] = {
       "0", "1", "-1", "4294967295", "9223372036854775807", "18446744073709551615", "0.001",
       "9000000000000.000", "null", "true", "[1,1,1]", "[]", "{}", R"("")", R"("0x0")", R"("0x10")",
@@ -96,14 +96,32 @@ class LineMutator {
       R"("cuDevicePrimaryCtxRetain")", R"("cuDevicePrimaryCtxReset")", R"("cuStreamBeginCapture")",
       R"("cuStreamEndCapture")", R"("cuMemImportFromShareableHandle")",
       R"("cuMemRetainAllocationHandle")", R"("vmm")", R"("device")", R"("async")",
-      R"("scheduling")", R"({"pctx":"0x10","ctx":"0x10"})", R"({"hEvent":"0x10","handle":"0x10"})"};
+      R"("scheduling")", R"("collective")", R"("comm")", R"("all_reduce")", R"("end")",
+      R"("group")", R"("ncclDevKernel_X")", "[1,2]", R"({"pctx":"0x10","ctx":"0x10"})",
+      R"({"hEvent":"0x10","handle":"0x10"})"};
 
   static constexpr std::pair<std::string_view, std::string_view> KINDS[] = {
-      {"trace", ""},           {"end", ""},         {"lost", ""},         {"library", ""},
-      {"error", ""},           {"process", "exec"}, {"process", "exit"},  {"process", "start"},
-      {"kernel", "interrupt"}, {"kernel", "ioctl"}, {"kernel", "launch"}, {"memory", "alloc"},
-      {"memory", "free"},      {"sync", "ctx"},     {"transfer", "DtoH"}, {"stream", "destroy"},
-      {"event", "record"},     {"context", ""}};
+      {"trace", ""},
+      {"end", ""},
+      {"lost", ""},
+      {"library", ""},
+      {"error", ""},
+      {"process", "exec"},
+      {"process", "exit"},
+      {"process", "start"},
+      {"kernel", "interrupt"},
+      {"kernel", "ioctl"},
+      {"kernel", "launch"},
+      {"memory", "alloc"},
+      {"memory", "free"},
+      {"sync", "ctx"},
+      {"transfer", "DtoH"},
+      {"stream", "destroy"},
+      {"event", "record"},
+      {"collective", "comm"},
+      {"collective", "all_reduce"},
+      {"group", "end"},
+      {"context", ""}};
 
   std::size_t below(std::size_t size) { return size ? random_() % size : 0; }
   template <typename List>

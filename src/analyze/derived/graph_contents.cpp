@@ -85,6 +85,18 @@ void add_up(LaunchedGraph& graph) {
   graph.unlisted_kernels = graph.kernels - kernels;
 }
 
+// All of them, or none: some alone would be taken for all that a launch runs.
+std::vector<std::uint64_t> collectives_in(const Parsed& json, std::size_t at_most) {
+  std::vector<std::uint64_t> ids;
+  const Parsed* list = list_in(json, "collectives");
+  if (!list || list->size() > at_most) return ids;
+  for (const Parsed& id : *list) {
+    if (!id.is_number_unsigned()) return {};
+    ids.push_back(id.get<std::uint64_t>());
+  }
+  return ids;
+}
+
 }  // namespace
 
 void GraphContents::follow(Line& line) {
@@ -112,8 +124,9 @@ void GraphContents::add(const Line& line) {
   graph->kernels = line.kernels;
   for (std::size_t i = 0; i < listed; i++)
     if ((*content)[i].is_object()) graph->list.push_back(nodes_in((*content)[i], names_));
+  graph->collectives = collectives_in(json, std::min(MAX_COLLECTIVES, MAX_NODES - nodes_ - listed));
   add_up(*graph);
-  nodes_ += listed;
+  nodes_ += listed + graph->collectives.size();
   graphs_[line.graph] = std::move(graph);
 }
 

@@ -31,6 +31,8 @@ struct LaunchedGraph {
   std::uint64_t nodes = 0, kernels = 0, bytes_copied = 0;
   std::uint64_t unlisted_kernels = 0;  // those of them that are not in the list
   std::vector<NodesAlike> list;
+  // The calls of collectives that were captured into it, in their order: a launch runs each once.
+  std::vector<std::uint64_t> collectives;
 };
 
 class GraphContents {
@@ -44,13 +46,14 @@ class GraphContents {
   // cudabpf lists at most MAX_LISTED nodes of a graph; no real trace has as many graphs, or as many
   // nodes in them.
   static constexpr std::size_t MAX_LISTED = 1000, MAX_GRAPHS = 1 << 16, MAX_NODES = 1 << 19;
+  static constexpr std::size_t MAX_COLLECTIVES = 1 << 12;  // of a graph
 
   const LaunchedGraph* find(std::uint64_t number);
   void add(const Line& line);
 
   Names& names_;
   HashMap<std::uint64_t, std::unique_ptr<const LaunchedGraph>> graphs_;  // by number
-  std::size_t nodes_ = 0;                                                // in the lists of all
+  std::size_t nodes_ = 0;  // in the lists of all, with collectives
   const LaunchedGraph* last_ = nullptr;
 };
 

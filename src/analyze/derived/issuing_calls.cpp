@@ -35,6 +35,7 @@ void IssuingCalls::call(const Line& line) {
                    .process = line.process->number,
                    .ts = line.ts,
                    .end = saturating_sum(line.ts, line.duration),
+                   .within = line.within,
                    .graph = line.graph,
                    .handle = line.handle,
                    .tid = line.tid,

@@ -20,6 +20,7 @@ struct IssuingCall {
   std::uint64_t process = 0;  // its number
   std::uint64_t ts = 0, end = 0;
   std::uint64_t depends = 0;  // of an event: the call whose work came before it; 0: not known
+  std::uint64_t within = 0;   // the call of a library above the driver that made it; 0: none
   std::uint64_t graph = 0;    // the number of the one that it launches; 0: none, or not known
   std::uint64_t handle = 0;
   std::uint32_t tid = 0;

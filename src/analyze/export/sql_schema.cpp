@@ -79,14 +79,14 @@ std::string_view type_of(Holds holds, SqlEngine engine) {
   return {};
 }
 
-struct Column {
+struct SqlColumn {
   std::string_view name;
   Holds holds;
 };
 
 // Fields that only other lines have are no columns; `records` has these lines.
-std::vector<Column> columns() {
-  std::vector<Column> all;
+std::vector<SqlColumn> columns() {
+  std::vector<SqlColumn> all;
 #define SHOWN_nowhere(...)
 #define SHOWN_column(...) __VA_ARGS__
 #define SHOWN_detail(...) __VA_ARGS__
@@ -116,7 +116,7 @@ std::string quoted(std::string text, SqlEngine engine) {
 std::string sql_schema(SqlEngine engine, const std::vector<std::string>& files) {
   bool duckdb = engine == SqlEngine::duckdb;
   std::string declared, in_quotes;
-  for (const Column& column : columns()) {
+  for (const SqlColumn& column : columns()) {
     // Some of the names are DuckDB's own words.
     std::string name = duckdb ? fmt::format("\"{}\"", column.name) : std::string(column.name);
     declared += fmt::format("  {} {},\n", name, type_of(column.holds, engine));

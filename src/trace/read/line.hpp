@@ -29,7 +29,8 @@ enum class LineKind : std::uint8_t {
   driver,     // an operation on one of the driver's devices
   interrupt,  // what the driver did for no process
   gpu_error,
-  graph,  // what a launched graph holds
+  graph,         // what a launched graph holds
+  communicator,  // what is known of a communicator
   gpu_sample,
   gpu_operation,  // a kernel, a copy or a fill on a GPU, or a whole launch of a graph
   host_copy,      // from the host's memory to the host's: CUPTI reports it, but no GPU has copied

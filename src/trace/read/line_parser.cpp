@@ -120,11 +120,12 @@ constexpr std::size_t longest_of(std::string_view key) {
 }  // namespace
 
 LineParser::LineParser() : json_(std::make_unique<Json>()) {
-  words_ = {
-      names_.add("trace"),   names_.add("end"),   names_.add("process"), names_.add("library"),
-      names_.add("lost"),    names_.add("error"), names_.add("kernel"),  names_.add("interrupt"),
-      names_.add("content"), names_.add("gpu"),   names_.add("sample"),  names_.add("copy"),
-      names_.add("set"),     names_.add("graph"), names_.add("times"),   names_.add("window")};
+  words_ = {names_.add("trace"),   names_.add("end"),       names_.add("process"),
+            names_.add("library"), names_.add("lost"),      names_.add("error"),
+            names_.add("kernel"),  names_.add("interrupt"), names_.add("content"),
+            names_.add("gpu"),     names_.add("sample"),    names_.add("copy"),
+            names_.add("set"),     names_.add("graph"),     names_.add("times"),
+            names_.add("window"),  names_.add("comm")};
 }
 LineParser::~LineParser() = default;
 
@@ -198,6 +199,14 @@ bool LineParser::name(void* of, std::size_t longest, Name& to) {
   return true;
 }
 
+bool LineParser::word(void* of, Name& to) {
+  std::string_view token = token_of(*static_cast<Value*>(of));
+  std::int64_t number = 0;
+  if (!read_number(token, number)) return name(of, MAX_NAME, to);
+  to = names_.add(token);
+  return true;
+}
+
 // A field with a type that it should not have makes the line a bad one; null stands for nothing,
 // and unknown fields are passed over.
 bool LineParser::field(Key key, void* of, Line& line) {
@@ -217,6 +226,9 @@ bool LineParser::field(Key key, void* of, Line& line) {
 #define NAME(key_, member, shown) \
   case Key::member:               \
     return name(of, longest_of(#key_), line.member);
+#define WORD(key_, member, shown) \
+  case Key::member:               \
+    return word(of, line.member);
 #define FLAG(key_, member, shown)            \
   case Key::member:                          \
     line.member = token_of(value) == "true"; \
@@ -240,6 +252,7 @@ LineKind LineParser::kind_of(const Line& line) const {
   if (line.type == words_.kernel)
     return line.op == words_.interrupt ? LineKind::interrupt : LineKind::driver;
   if (line.type == Type::graph && line.op == words_.content) return LineKind::graph;
+  if (line.type == Type::collective && line.op == words_.comm) return LineKind::communicator;
   if (line.type == words_.trace) return LineKind::header;
   if (line.type == words_.end) return LineKind::end;
   if (line.type == words_.process) return LineKind::process;
@@ -268,8 +281,8 @@ void LineParser::drop_others_fields(Line& line) {
   }
   bool has_op = is_event(line.kind) || line.kind == LineKind::process ||
                 line.kind == LineKind::gpu_error || line.kind == LineKind::graph ||
-                line.kind == LineKind::gpu_sample || line.kind == LineKind::gpu_times ||
-                line.kind == LineKind::gpu_window;
+                line.kind == LineKind::communicator || line.kind == LineKind::gpu_sample ||
+                line.kind == LineKind::gpu_times || line.kind == LineKind::gpu_window;
   if (!has_op) line.op = {};
 }
 

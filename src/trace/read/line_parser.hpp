@@ -45,13 +45,14 @@ class LineParser {
   struct Json;
   struct Words {  // names that say a line's kind
     Name trace, end, process, library, lost, error, kernel, interrupt, content, gpu, sample, copy,
-        set, graph, times, window;
+        set, graph, times, window, comm;
   };
 
   bool finish(Line& line) const;
   bool read_ends_of_file(Line& line);
   bool field(Key key, void* value, Line& line);
   bool name(void* value, std::size_t longest, Name& to);
+  bool word(void* value, Name& to);
   LineKind kind_of(const Line& line) const;
   static void drop_others_fields(Line& line);
 

@@ -105,3 +105,18 @@ TEST_CASE("A bounded number of contents is kept, and a bounded part of each") {
     CHECK(!of.graphs[1]);
   }
 }
+
+TEST_CASE("A graph has all collectives that were captured into it, or none") {
+  auto collectives = [](const std::string& list) {
+    Launched of(content_line(4, 1, 1, kernel_nodes("k", "1"), R"(,"collectives":)" + list) +
+                graph_launch(1, 10, of_graph(4)));
+    REQUIRE(of.graphs[0]);
+    return of.graphs[0]->collectives;
+  };
+  CHECK(collectives("[7,9]") == std::vector<std::uint64_t>{7, 9});
+  CHECK(collectives("[7,\"9\"]").empty());
+  CHECK(collectives("{}").empty());
+  std::string many = "1";
+  for (int i = 2; i <= 5000; i++) many += "," + std::to_string(i);
+  CHECK(collectives("[" + many + "]").empty());
+}

@@ -89,3 +89,27 @@ TEST_CASE("Lines with numbers that no real trace has are refused") {
   CHECK(moved(R"({"type":"x","tid":1073741824})", "") == R"({"type":"x","tid":1083741824})"
                                                          "\n");
 }
+
+TEST_CASE("Communicators, groups and the calls that they name have the numbers of the merge") {
+  Moved moved;
+  CHECK(moved(R"({"id":7,"type":"collective","op":"all_reduce","ts":5,"communicator":3,"seq":9,)"
+              R"("call_group":2,"count":4})",
+              "") == R"({"id":4103,"type":"collective","op":"all_reduce","ts":1005,)"
+                     R"("communicator":14,"seq":9,"call_group":10,"count":4})"
+                     "\n");
+  CHECK(moved(R"({"type":"collective","op":"comm","ts":5,"pid":42,"communicator":3,)"
+              R"("identity":"0xa","device":1,"made_by":7,"from":1,"ordinal":2})",
+              "") == R"({"type":"collective","op":"comm","ts":1005,"pid":10000042,)"
+                     R"("communicator":14,"identity":"0xa","device":1001,"made_by":4103,"from":6,)"
+                     R"("ordinal":2})"
+                     "\n");
+  CHECK(moved(R"({"type":"graph","op":"content","ts":5,"graph":3,"collectives":[7, 8],)"
+              R"("content":[{"op":"kernel","count":7}]})",
+              "") == R"({"type":"graph","op":"content","ts":1005,"graph":14,)"
+                     R"("collectives":[4103, 4104],"content":[{"op":"kernel","count":7}]})"
+                     "\n");
+  CHECK(moved(R"({"type":"graph","op":"content","ts":5,"graph":3,"collectives":[7,-8]})") ==
+        "refused");
+  CHECK(moved(R"({"id":7,"type":"collective","ts":5,"communicator":18446744073709551615})") ==
+        "refused");
+}

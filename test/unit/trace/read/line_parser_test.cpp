@@ -36,6 +36,28 @@ const std::string LAUNCH =
 
 }  // namespace
 
+TEST_CASE("Fields of a collective, whose words may be numbers, and of its communicator") {
+  Parsing p;
+  REQUIRE(p.parse(
+      R"({"id":9,"type":"collective","op":"all_reduce","library":"nccl","ts":1,"ret":7,)"
+      R"("communicator":3,"seq":41,"call_group":5,"count":6,"datatype":"bfloat16","reduction":77,)"
+      R"("root":-1,"peer":2})"));
+  CHECK(p.line.kind == LineKind::call);
+  CHECK_FALSE(p.line.failed());
+  CHECK(p.line.communicator == 3);
+  CHECK(p.line.seq == 41);
+  CHECK(p.line.call_group == 5);
+  CHECK(p.line.count == 6);
+  CHECK(p.text(p.line.datatype) == "bfloat16");
+  CHECK(p.text(p.line.reduction) == "77");
+  CHECK(p.line.root == -1);
+  CHECK(p.line.peer == 2);
+  REQUIRE(p.parse(R"({"type":"collective","op":"comm","ts":1,"pid":2,"communicator":3})"));
+  CHECK(p.line.kind == LineKind::communicator);
+  CHECK_FALSE(p.parse(R"({"id":9,"type":"collective","ts":1,"communicator":"3"})"));
+  CHECK_FALSE(p.parse(R"({"id":9,"type":"collective","ts":1,"reduction":[]})"));
+}
+
 TEST_CASE("Fields of a graph's launch, and of a captured call") {
   Parsing p;
   REQUIRE(p.parse(
