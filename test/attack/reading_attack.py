@@ -21,7 +21,8 @@ PART = 200  # lines of a trace that is read
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 KINDS = {
     "pages": (("summary",), ("summary", "--all"), ("kernels",), ("gaps",), ("energy",), ("memory",), ("timeline",)),
-    "json": tuple((name, "--json") for name in ("summary", "calls", "kernels", "gaps", "energy", "memory", "errors", "ioctls", "timeline")),
+    "json": tuple((name, "--json") for name in ("summary", "calls", "kernels", "gaps", "energy", "memory", "errors", "ioctls", "timeline",
+                                                     "collectives", "ranks")),
     "differences": (("diff",), ("diff", "--json")),
     "files": (("export", "--format", "chrome"), ("export", "--format", "perfetto"), ("report",)),
 }

@@ -16,6 +16,8 @@
 #include <string_view>
 #include <vector>
 
+#include "analyze/collectives/collectives.hpp"
+#include "analyze/collectives/ranks.hpp"
 #include "analyze/diff/difference.hpp"
 #include "analyze/energy/energy.hpp"
 #include "analyze/export/alnair_logs.hpp"
@@ -160,6 +162,20 @@ void add_measured(std::vector<Fuzzed>& all, Names& names) {
       }));
 }
 
+void add_report(std::vector<Fuzzed>& all, Names& names) {
+  all.push_back(fuzzed(
+      std::make_unique<Report>(names, ThreadFilter{}, Part{}, Moments{}),
+      [](const Report& report) { return report.answers(); }, [](Page&, const Report&) {}));
+}
+
+void add_of_collectives(std::vector<Fuzzed>& all, Names& names) {
+  all.push_back(fuzzed(
+      std::make_unique<Collectives>(names), collectives_json,
+      [](Page& page, const Collectives& collectives) { add_collectives(page, collectives, 9); }));
+  all.push_back(fuzzed(std::make_unique<Ranks>(names), ranks_json,
+                       [](Page& page, const Ranks& ranks) { add_ranks(page, ranks, 9); }));
+}
+
 std::vector<Fuzzed> all_analyses(Names& names) {
   std::vector<Fuzzed> all;
   add_exports(all, names);
@@ -234,9 +250,8 @@ std::vector<Fuzzed> all_analyses(Names& names) {
         return Json{{"bytes", timeline_data(timeline).size()}};
       },
       [](Page&, const ReportTimeline&) {}));
-  all.push_back(fuzzed(
-      std::make_unique<Report>(names, ThreadFilter{}, Part{}, Moments{}),
-      [](const Report& report) { return report.answers(); }, [](Page&, const Report&) {}));
+  add_report(all, names);
+  add_of_collectives(all, names);
   return all;
 }
 

@@ -77,6 +77,11 @@ for bound in ("gpu", "queue", "host", "copies", "memory", "exhausted", "fault"):
 ANSWERS["merge"] = ["merge", TRANSFORMER, GPT2, TWO_GPUS, "-o", "/dev/null"]
 ANSWERS["summary-merged"] = ["summary", TRANSFORMER, GPT2]
 ANSWERS["timeline-merged"] = ["timeline", GPT2, TWO_GPUS]
+# Two ranks, of which one comes late; two_ranks.py makes the trace.
+EXAMPLE_RANKS = "traces/example-ranks.jsonl.zst"
+ANSWERS["collectives"] = ["collectives", EXAMPLE_RANKS]
+ANSWERS["collectives-without-communicators"] = ["collectives", TWO_GPUS]
+ANSWERS["ranks"] = ["ranks", "--top", "5", EXAMPLE_RANKS]
 STATUS = {"diff-conditions": 118, "diff-repeated": 118, "diff-graphs": 119, "diff-measured": 118,
           "diff-measured-otherwise": 119}  # of others: 0
 cudabpf = ""  # pylint: disable=invalid-name

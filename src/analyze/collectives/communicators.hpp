@@ -1,0 +1,63 @@
+// The communicators of a trace. Each rank's has a number of its own; those of one communicator have
+// the same identity, also in different processes and on different hosts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "trace/read/line.hpp"
+
+namespace cudabpf::analyze {
+
+// One rank's.
+struct TracedCommunicator {
+  std::uint64_t number = 0;
+  std::uint32_t pid = 0;
+  Name host;                              // in a merge of several hosts' traces
+  std::optional<std::uint64_t> identity;  // nothing: it is not known which others belong to it
+  std::optional<std::uint32_t> rank, ranks;
+  std::optional<std::int64_t> device;
+  // The one that it was made of, the how-manieth that was made of it, and the part that was asked
+  // for, with the place there.
+  std::uint64_t from = 0, ordinal = 0;
+  std::optional<std::int64_t> color, key;
+  bool late = false;             // it was there before its calls were recorded
+  bool lost = false;             // records of its calls may be missing
+  bool rank_worked_out = false;  // by those of the ranks that it was made of
+
+  // Whether the numbers of its collectives are those that other ranks have for the same ones.
+  bool is_counted_from_first() const { return identity && !late && !lost; }
+};
+
+class Communicators {
+ public:
+  static constexpr std::size_t MOST = 1 << 16;
+
+  explicit Communicators(std::size_t most = MOST) : most_(most) {}
+
+  void line(const Line& line);
+  // After the last line: the ranks of those that were split off, and say none themselves. Where all
+  // ranks of the communicator that they were made of are there, they follow from color and key.
+  void work_out_ranks();
+
+  // Null: it is not known.
+  const TracedCommunicator* find(std::uint64_t number) const;
+  const std::map<std::uint64_t, TracedCommunicator>& all() const { return all_; }  // by number
+  std::uint64_t left_out() const { return left_out_; }  // lines about more of them than are kept
+
+ private:
+  using OfIdentity = std::vector<TracedCommunicator*>;
+
+  std::map<std::uint64_t, OfIdentity> by_identity();
+  bool has_all_ranks(const OfIdentity& members) const;
+  bool work_out(OfIdentity& members, const std::map<std::uint64_t, OfIdentity>& all);
+
+  std::size_t most_;
+  std::map<std::uint64_t, TracedCommunicator> all_;
+  std::uint64_t left_out_ = 0;
+};
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,90 @@
+// What the ranks of a communicator did together: the runs of collectives that have the same number
+// there. No clock is needed for that, since all ranks count alike.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "analyze/collectives/collective_runs.hpp"
+#include "util/hash.hpp"
+
+namespace cudabpf::analyze {
+
+// A rank's part in a collective.
+struct MatchedRank {
+  std::uint64_t communicator = 0;  // its number, which says which rank it is
+  std::uint64_t process = 0;
+  std::uint64_t ts = 0;  // on the host, when it entered
+  OnGpu gpu;
+};
+
+struct Match {
+  std::uint64_t identity = 0, seq = 0, launch = 0;  // `seq`: of the first, if several ran together
+  Name op;
+  std::int64_t root = -1;
+  bool is_barrier = false;  // none can be done before all have come
+  std::vector<MatchedRank> ranks;
+};
+
+// Two ranks asked for different things.
+struct Mismatch {
+  std::uint64_t identity = 0, seq = 0;
+  std::uint64_t communicator = 0, other = 0;  // by their numbers
+  std::string field;                          // "count"
+  std::string has, other_has;
+};
+
+class Matches {
+ public:
+  struct Bounds {
+    std::size_t open = 1 << 16;     // of which ranks may still come
+    std::size_t ranks = 1 << 19;    // in all that are kept
+    std::size_t mismatches = 1000;  // listed
+  };
+
+  Matches(const Names& names, const Communicators& communicators, Bounds bounds)
+      : names_(names), communicators_(communicators), bounds_(bounds) {}
+  Matches(const Names& names, const Communicators& communicators)
+      : Matches(names, communicators, Bounds()) {}
+
+  // One whose numbers are those of the other ranks.
+  void add(const CollectiveRun& run, const TracedCommunicator& communicator);
+  void finish();
+
+  // In the order of their numbers, communicator by communicator. Those of one rank are there, too.
+  const std::vector<Match>& all() const { return all_; }
+  const std::vector<Mismatch>& mismatches() const { return mismatches_; }
+  std::uint64_t mismatched() const { return mismatched_; }  // listed, or too many for that
+  std::uint64_t left_out() const { return left_out_; }      // ranks' parts, beyond the bounds
+
+ private:
+  using Key = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>;
+  // What the first rank asked for.
+  struct Asked {
+    CollectiveCall call;
+    std::uint64_t communicator = 0;
+  };
+
+  void compare(const CollectiveCall& call, std::uint64_t identity);
+  void differ(const CollectiveCall& call, const Asked& first, std::uint64_t identity);
+  void close_first();
+
+  const Names& names_;
+  const Communicators& communicators_;
+  Bounds bounds_;
+  std::map<Key, Match> open_;
+  std::deque<Key> opened_;                                          // in their order
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Asked> asked_;  // by identity and seq
+  std::deque<std::pair<std::uint64_t, std::uint64_t>> asked_order_;
+  std::vector<Match> all_;
+  std::vector<Mismatch> mismatches_;
+  std::uint64_t mismatched_ = 0, left_out_ = 0;
+  std::size_t ranks_ = 0;
+};
+
+}  // namespace cudabpf::analyze
