@@ -168,12 +168,33 @@ void add_report(std::vector<Fuzzed>& all, Names& names) {
       [](const Report& report) { return report.answers(); }, [](Page&, const Report&) {}));
 }
 
+// With the threads whose iterations are the steps.
+struct RanksInSteps : Analysis {
+  explicit RanksInSteps(Names& names) : idle(names, 0), threads({}, idle), ranks(names, threads) {}
+  void line(const Line& line) override {
+    idle.line(line);
+    threads.line(line);
+    ranks.line(line);
+  }
+  void finish(const TraceFacts& facts) override {
+    idle.finish(facts);
+    threads.finish(facts);
+    ranks.finish(facts);
+  }
+
+  Idle idle;
+  ThreadsAtWork threads;
+  Ranks ranks;
+};
+
 void add_of_collectives(std::vector<Fuzzed>& all, Names& names) {
   all.push_back(fuzzed(
       std::make_unique<Collectives>(names), collectives_json,
       [](Page& page, const Collectives& collectives) { add_collectives(page, collectives, 9); }));
-  all.push_back(fuzzed(std::make_unique<Ranks>(names), ranks_json,
-                       [](Page& page, const Ranks& ranks) { add_ranks(page, ranks, 9); }));
+  all.push_back(fuzzed(
+      std::make_unique<RanksInSteps>(names),
+      [](const RanksInSteps& of) { return ranks_json(of.ranks); },
+      [](Page& page, const RanksInSteps& of) { add_ranks(page, of.ranks, 9); }));
 }
 
 std::vector<Fuzzed> all_analyses(Names& names) {

@@ -190,6 +190,42 @@ class Merge(unittest.TestCase):
             for figure in figures:
                 self.assertAlmostEqual(figure(together), sum(figure(one) for one in alone), places=3, msg=command)
 
+    def test_ranks_need_no_clock(self):
+        """What one trace says of two ranks, a trace of each says, too: on one host, or on two whose clocks nobody compared."""
+        def recorded(*rank):
+            done = subprocess.run([sys.executable, "-B", ROOT / "test/golden/two_ranks.py", *rank], check=True, stdout=subprocess.PIPE, text=True)
+            return done.stdout
+
+        def said(*traces):
+            (of,) = self.answer("ranks", *traces)["communicators"]
+            return {key: of[key] for key in ("ranks", "verdict", "late", "step_us", "matched", "time_us", "transfer_us", "waits", "steps")}
+
+        both, folder = self.folder / "both.jsonl", self.folder / "ranks"
+        both.write_text(recorded())
+        folder.mkdir()
+        expected = said(both)
+        self.assertEqual(expected["verdict"], "skew")
+        self.assertEqual(expected["late"]["rank"], 1)
+        self.assertAlmostEqual(expected["late"]["per_step_us"], 3030, delta=60)
+        for host in ("example", "other"):
+            for rank in "01":
+                first, rest = recorded(rank).split("\n", 1)
+                header = json.loads(first)
+                if (rank, host) == ("1", "other"):
+                    header |= {"host": host, "boot_id": "another"}
+                (folder / f"rank{rank}.jsonl").write_text(json.dumps(header) + "\n" + rest)
+            with self.subTest(host):
+                self.assertEqual(said(folder), expected)
+                self.assertEqual(said(folder / "rank1.jsonl", folder / "rank0.jsonl"), expected)
+        alone = self.answer("ranks", folder / "rank0.jsonl")["communicators"][0]
+        self.assertEqual((alone["ranks"], len(alone["recorded"]), alone["verdict"]), (2, 1, "inconclusive"))
+        self.assertIn("no traces", self.cudabpf("ranks", self.empty(), status=2).stderr)
+
+    def empty(self):
+        folder = self.folder / "empty"
+        folder.mkdir()
+        return folder
+
     def test_files_of_rotated_traces(self):
         whole, other = self.two_hosts(ROOT / "traces/h200-vector-add.jsonl.zst")
         lines = whole.read_text().splitlines()

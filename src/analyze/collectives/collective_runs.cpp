@@ -57,8 +57,8 @@ void OnGpu::add(const OnGpu& other) {
   operations += other.operations;
   begin = std::min(begin, other.begin);
   end = std::max(end, other.end);
-  time += other.time;
-  hidden += other.hidden;
+  time = saturating_sum(time, other.time);
+  hidden = saturating_sum(hidden, other.hidden);
 }
 
 std::uint64_t CollectiveRun::communicator() const {
@@ -260,7 +260,8 @@ OnGpu& CollectiveRuns::place_of(const Kept& kept, Asked& asked, std::size_t& ind
 void CollectiveRuns::hide(const Owner& owner, std::uint64_t ns) {
   if (owner.orphan) {
     orphans_[owner.index].gpu.hidden += ns;
-  } else if (auto at = asked_.find(owner.id); at != asked_.end()) {
+  } else if (auto at = asked_.find(owner.id);  // unless it had to make room
+             at != asked_.end() && owner.index < at->second.on_gpus.size()) {
     at->second.on_gpus[owner.index].hidden += ns;
   }
 }

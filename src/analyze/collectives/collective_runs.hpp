@@ -72,6 +72,7 @@ class CollectiveRuns : public Analysis {
     std::size_t operations = 1 << 18;  // of GPUs, kept at once
     std::size_t runs = 1 << 18;        // whose kernels may still come
     std::size_t calls = 1 << 19;       // in these
+    std::uint64_t launched = 1 << 25;  // runs of captured calls, in all
     std::size_t captured = 1 << 17, kernels_of_graphs = 1 << 20, orphans = 1 << 16, gpus = 256;
   };
   // What is known, and what is not.
@@ -178,6 +179,7 @@ class CollectiveRuns : public Analysis {
   std::map<std::tuple<std::uint32_t, std::int64_t>, std::uint32_t> gpu_of_;
   std::vector<Orphan> orphans_;
   std::size_t asked_calls_ = 0, kernels_of_graphs_ = 0;
+  std::uint64_t launched_ = 0;
   enum class Known : char { no, other, collective };
   std::vector<Known> kernels_;  // by the name's number
 };

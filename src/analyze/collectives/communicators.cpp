@@ -1,7 +1,6 @@
 #include "analyze/collectives/communicators.hpp"
 
 #include <algorithm>
-#include <set>
 #include <tuple>
 
 #include "trace/read/handles.hpp"
@@ -40,53 +39,62 @@ const TracedCommunicator* Communicators::find(std::uint64_t number) const {
   return at == all_.end() ? nullptr : &at->second;
 }
 
-std::map<std::uint64_t, Communicators::OfIdentity> Communicators::by_identity() {
+std::map<std::uint64_t, Communicators::OfIdentity> Communicators::by_identity() const {
   std::map<std::uint64_t, OfIdentity> all;
-  for (auto& [number, one] : all_)
+  for (const auto& [number, one] : all_)
     if (one.identity) all[*one.identity].push_back(&one);
   return all;
 }
 
-bool Communicators::has_all_ranks(const OfIdentity& members) const {
+namespace {
+
+bool has_all_ranks(const Communicators::OfIdentity& members) {
   std::set<std::uint32_t> ranks;
   for (const TracedCommunicator* one : members)
     if (one->rank && one->ranks == members.front()->ranks) ranks.insert(*one->rank);
   return ranks.size() == members.size() && members.front()->ranks == members.size();
 }
 
-// A communicator may be split off one that was split off itself.
+}  // namespace
+
 void Communicators::work_out_ranks() {
   auto all = by_identity();
-  for (bool more = true; more;) {
+  bool more = true;
+  for (int split = 0; more && split < MOST_SPLITS; split++) {
+    std::set<std::uint64_t> complete;
+    for (const auto& [identity, members] : all)
+      if (has_all_ranks(members)) complete.insert(identity);
     more = false;
-    for (auto& [identity, members] : all) more |= work_out(members, all);
+    for (const auto& [identity, members] : all) more |= work_out(members, complete);
   }
 }
 
 // Color is part of the identity: all members asked for the same part. Whoever has the same key
 // comes in the order of the ranks that they had.
-bool Communicators::work_out(OfIdentity& members, const std::map<std::uint64_t, OfIdentity>& all) {
+bool Communicators::work_out(const OfIdentity& members, const std::set<std::uint64_t>& complete) {
   auto is_open = [](const TracedCommunicator* one) { return !one->rank; };
   if (std::ranges::none_of(members, is_open)) return false;
-  using Place = std::tuple<std::int64_t, std::uint32_t, TracedCommunicator*>;
+  using Place = std::tuple<std::int64_t, std::uint32_t, std::uint64_t>;  // the last: its number
   std::vector<Place> places;
-  for (TracedCommunicator* one : members) {
+  for (const TracedCommunicator* one : members) {
     const TracedCommunicator* parent = find(one->from);
     if (!one->key || !one->color || one->late || !parent || !parent->identity || !parent->rank ||
-        !has_all_ranks(all.at(*parent->identity)))
+        !complete.contains(*parent->identity))
       return false;
     if (one->ranks && *one->ranks != members.size()) return false;
-    places.emplace_back(*one->key, *parent->rank, one);
+    places.emplace_back(*one->key, *parent->rank, one->number);
   }
   std::ranges::sort(places);
-  for (std::uint32_t rank = 0; const auto& [key, of_parent, one] : places) {
-    if (one->rank && *one->rank != rank) return false;
+  for (std::uint32_t rank = 0; const auto& [key, of_parent, number] : places) {
+    auto known = find(number)->rank;
+    if (known && *known != rank) return false;
     rank++;
   }
-  for (std::uint32_t rank = 0; const auto& [key, of_parent, one] : places) {
-    one->rank_worked_out |= !one->rank;
-    one->rank = rank++;
-    one->ranks = static_cast<std::uint32_t>(members.size());
+  for (std::uint32_t rank = 0; const auto& [key, of_parent, number] : places) {
+    TracedCommunicator& one = all_.at(number);
+    one.rank_worked_out |= !one.rank;
+    one.rank = rank++;
+    one.ranks = static_cast<std::uint32_t>(members.size());
   }
   return true;
 }

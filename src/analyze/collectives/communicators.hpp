@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "trace/read/line.hpp"
@@ -34,6 +35,7 @@ struct TracedCommunicator {
 
 class Communicators {
  public:
+  using OfIdentity = std::vector<const TracedCommunicator*>;
   static constexpr std::size_t MOST = 1 << 16;
 
   explicit Communicators(std::size_t most = MOST) : most_(most) {}
@@ -46,14 +48,13 @@ class Communicators {
   // Null: it is not known.
   const TracedCommunicator* find(std::uint64_t number) const;
   const std::map<std::uint64_t, TracedCommunicator>& all() const { return all_; }  // by number
+  std::map<std::uint64_t, OfIdentity> by_identity() const;
   std::uint64_t left_out() const { return left_out_; }  // lines about more of them than are kept
 
  private:
-  using OfIdentity = std::vector<TracedCommunicator*>;
+  static constexpr int MOST_SPLITS = 16;  // of what was split off itself
 
-  std::map<std::uint64_t, OfIdentity> by_identity();
-  bool has_all_ranks(const OfIdentity& members) const;
-  bool work_out(OfIdentity& members, const std::map<std::uint64_t, OfIdentity>& all);
+  bool work_out(const OfIdentity& members, const std::set<std::uint64_t>& complete);
 
   std::size_t most_;
   std::map<std::uint64_t, TracedCommunicator> all_;

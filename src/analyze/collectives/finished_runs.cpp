@@ -138,7 +138,8 @@ void CollectiveRuns::finish(Asked& asked) {
 void CollectiveRuns::finish_launch(Asked& asked) {
   std::vector<CollectiveRun> runs;
   CollectiveRun empty = empty_run(asked);
-  bool known = true, several = false;
+  launched_ += asked.graph->collectives.size();
+  bool known = launched_ <= bounds_.launched, several = false;
   for (std::uint64_t id : asked.graph->collectives) {
     auto call = captured_.find(id);
     known &= call != captured_.end();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analyze/gaps/busy.hpp"
+#include "util/saturating.hpp"
 
 namespace cudabpf::analyze {
 

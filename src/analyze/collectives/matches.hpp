@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "analyze/collectives/collective_runs.hpp"
-#include "util/hash.hpp"
 
 namespace cudabpf::analyze {
 
@@ -47,10 +46,8 @@ class Matches {
     std::size_t mismatches = 1000;  // listed
   };
 
-  Matches(const Names& names, const Communicators& communicators, Bounds bounds)
-      : names_(names), communicators_(communicators), bounds_(bounds) {}
-  Matches(const Names& names, const Communicators& communicators)
-      : Matches(names, communicators, Bounds()) {}
+  Matches(const Names& names, Bounds bounds) : names_(names), bounds_(bounds) {}
+  explicit Matches(const Names& names) : Matches(names, Bounds()) {}
 
   // One whose numbers are those of the other ranks.
   void add(const CollectiveRun& run, const TracedCommunicator& communicator);
@@ -75,7 +72,6 @@ class Matches {
   void close_first();
 
   const Names& names_;
-  const Communicators& communicators_;
   Bounds bounds_;
   std::map<Key, Match> open_;
   std::deque<Key> opened_;                                          // in their order

@@ -12,19 +12,16 @@
 
 namespace cudabpf::analyze {
 
-Ranks::Ranks(Names& names, Part part)
+Ranks::Ranks(Names& names, const ThreadsAtWork& threads, Part part)
     : names_(names),
       part_(part),
       exit_(names.add("exit")),
       runs_(names, part, [this](const CollectiveRun& run) { take(run); }),
-      matches_(names, runs_.communicators()),
-      idle_(names, 0, part),
-      threads_({}, idle_, part) {}
+      matches_(names),
+      threads_(threads) {}
 
 void Ranks::line(const Line& line) {
   runs_.line(line);
-  idle_.line(line);
-  threads_.line(line);
   if (line.kind == LineKind::lost) lost(line);
   if (line.kind == LineKind::process && line.op == exit_) exits_[line.process->number] = line.ts;
 }
@@ -73,8 +70,6 @@ void Ranks::take_clocks(const TraceFacts& facts) {
 void Ranks::finish(const TraceFacts& facts) {
   take_losses(facts);
   take_clocks(facts);
-  idle_.finish(facts);
-  threads_.finish(facts);
   runs_.finish(facts);
   matches_.finish();
   if (lost_.empty()) {
@@ -83,7 +78,8 @@ void Ranks::finish(const TraceFacts& facts) {
   }
   std::map<std::uint64_t, Members> by_identity;
   for (const Match& match : matches_.all()) by_identity[match.identity].push_back(&match);
-  for (const auto& [identity, matches] : by_identity) examine(identity, matches);
+  for (const auto& [identity, ranks] : runs_.communicators().by_identity())
+    if (auto at = by_identity.find(identity); at != by_identity.end()) examine(ranks, at->second);
   std::ranges::stable_sort(communicators_, [](const OfCommunicator& a, const OfCommunicator& b) {
     return std::pair(a.recorded.size(), a.ranks) > std::pair(b.recorded.size(), b.ranks);
   });
@@ -96,19 +92,19 @@ bool Ranks::is_twice(const OfCommunicator& of) const {
                              [&](const OfRank& one) { return !seen.insert(one.rank).second; });
 }
 
-void Ranks::examine(std::uint64_t identity, const Members& matches) {
+void Ranks::examine(const Communicators::OfIdentity& ranks, const Members& matches) {
   OfCommunicator of;
-  of.identity = identity;
+  of.identity = *ranks.front()->identity;
   std::size_t without_rank = 0;
-  for (const auto& [number, known] : runs_.communicators().all()) {
-    if (known.identity != identity || !known.is_counted_from_first()) continue;
-    if (known.ranks) of.ranks = *known.ranks;
-    OfRank rank = of_rank_[number];  // it may have entered none
-    rank.communicator = number;
-    rank.pid = known.pid;
-    rank.host = known.host;
-    without_rank += !known.rank;
-    rank.rank = known.rank.value_or(0);
+  for (const TracedCommunicator* known : ranks) {
+    if (!known->is_counted_from_first()) continue;
+    if (known->ranks) of.ranks = *known->ranks;
+    OfRank rank = of_rank_[known->number];  // it may have entered none
+    rank.communicator = known->number;
+    rank.pid = known->pid;
+    rank.host = known->host;
+    without_rank += !known->rank;
+    rank.rank = known->rank.value_or(0);
     if (auto exit = exits_.find(rank.process); exit != exits_.end()) rank.exited = exit->second;
     of.recorded.push_back(rank);
   }

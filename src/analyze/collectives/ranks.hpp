@@ -46,7 +46,8 @@ class Ranks : public Analysis {
   };
   static constexpr std::size_t MAX_WAITS = 1 << 18;
 
-  explicit Ranks(Names& names, Part part = {});
+  // Steps are the iterations of these threads, which must be finished first.
+  Ranks(Names& names, const ThreadsAtWork& threads, Part part = {});
 
   void line(const Line& line) override;
   void outside(const Line& line) override { this->line(line); }
@@ -73,7 +74,7 @@ class Ranks : public Analysis {
   void lost(const Line& line);
   void take_losses(const TraceFacts& facts);
   void take_clocks(const TraceFacts& facts);
-  void examine(std::uint64_t identity, const Members& matches);
+  void examine(const Communicators::OfIdentity& ranks, const Members& matches);
   bool is_twice(const OfCommunicator& of) const;
   void compare(OfCommunicator& of, const Members& matches);
   // The iterations of the first of the ranks that has some.
@@ -86,8 +87,7 @@ class Ranks : public Analysis {
   Name exit_;
   CollectiveRuns runs_;
   Matches matches_;
-  Idle idle_;
-  ThreadsAtWork threads_;
+  const ThreadsAtWork& threads_;
   std::map<std::uint64_t, OfRank> of_rank_;       // by the communicator's number
   std::map<std::uint64_t, std::uint64_t> exits_;  // by process
   Iterations iterations_;                         // of the communicator that is looked at

@@ -53,8 +53,11 @@ Result<std::vector<std::string>> with_folders(const std::vector<std::string>& pa
 Result<int> print_ranks(RanksFlags flags) {
   flags.paths = TRY(with_folders(flags.paths));
   auto reader = TRY(open_trace(flags));
-  analyze::Ranks ranks(reader->names(), reader->facts().part);
-  return answer(flags, *reader, {&ranks},
+  const analyze::Part& part = reader->facts().part;
+  analyze::Idle idle(reader->names(), 0, part);
+  analyze::ThreadsAtWork threads({}, idle, part);
+  analyze::Ranks ranks(reader->names(), threads, part);
+  return answer(flags, *reader, {&idle, &threads, &ranks},
                 {.json =
                      [&] {
                        analyze::Json json = ranks_json(ranks);

@@ -16,13 +16,18 @@ namespace {
 
 struct Judged {
   LineParser parser;
+  Idle idle;
+  ThreadsAtWork threads;
   Ranks ranks;
   std::unique_ptr<DerivedFields> seen;
 
   explicit Judged(const std::string& text, const TraceFacts& facts = {})
-      : ranks(parser.names()),
-        seen(each_line(parser, text, [&](const Line& line) { ranks.line(line); })) {
-    ranks.finish(facts);
+      : idle(parser.names(), 0), threads({}, idle), ranks(parser.names(), threads) {
+    std::initializer_list<Analysis*> all = {&idle, &threads, &ranks};
+    seen = each_line(parser, text, [&](const Line& line) {
+      for (Analysis* one : all) one->line(line);
+    });
+    for (Analysis* one : all) one->finish(facts);
   }
   const Ranks::OfCommunicator& only() const {
     REQUIRE(ranks.communicators().size() == 1);
