@@ -58,6 +58,10 @@ Member* Positions::member_of(const Communicator& of) {
 
 void Positions::note(const Call& call, bool open) {
   if (!open) follow_group(call);
+  if (open && call.details.identity && !call.parent && making_.size() < MOST_MEMBERS)
+    making_.emplace(*call.details.identity,
+                    Making{call.pid, call.ts, number<std::int32_t>(call, Role::rank),
+                           number<std::int32_t>(call, Role::ranks)});
   if (!call.communicator || call.parent) return;
   Member* member = member_of(*call.communicator);
   if (!member) return;

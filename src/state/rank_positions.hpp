@@ -42,6 +42,14 @@ struct Member {
   const Entered* find(std::uint64_t sequence) const;
 };
 
+// A rank that is in the call that makes its communicator. All ranks must come to it before any
+// returns.
+struct Making {
+  std::uint32_t pid = 0;
+  std::uint64_t ts = 0;
+  std::optional<std::int32_t> rank, ranks;
+};
+
 class Positions {
  public:
   // The collectives that are kept of a rank, to compare them with others'.
@@ -50,6 +58,10 @@ class Positions {
 
   // A call of NCCL that has ended, or one that is open.
   void note(const Call& call, bool open);
+  // Those that are open are noted anew.
+  void begin_open() { making_.clear(); }
+  // By the identity that the communicator will have.
+  const std::multimap<std::uint64_t, Making>& making() const { return making_; }
   void process_gone(std::uint32_t pid);
 
   // By identity, and by number: the ranks of a communicator whose calls are recorded here.
@@ -75,6 +87,7 @@ class Positions {
 
   std::map<std::uint64_t, Members> communicators_;
   Members late_;
+  std::multimap<std::uint64_t, Making> making_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> groups_;  // how deep they are
   std::size_t members_ = 0;
   bool left_out_ = false;

@@ -143,6 +143,32 @@ Stuck judged(const Positions& positions, std::uint64_t identity, const Positions
   return stuck;
 }
 
+// The communicators that ranks have been making for too long.
+std::vector<Stuck> being_made(const Positions& positions, std::uint64_t now,
+                              std::uint64_t overdue_ns) {
+  constexpr std::int32_t MOST_ABSENT = 64;  // that are listed
+  std::map<std::uint64_t, Stuck> found;
+  for (const auto& [identity, one] : positions.making()) {
+    Stuck& stuck = found[identity];
+    stuck.identity = identity;
+    stuck.kind = Kind::making;
+    stuck.ranks = one.ranks;
+    RankState& member = stuck.members.emplace_back();
+    member.rank = one.rank;
+    member.pid = one.pid;
+    stuck.waits |= now > one.ts && now - one.ts >= overdue_ns;
+  }
+  std::vector<Stuck> overdue;
+  for (auto& [identity, stuck] : found) {
+    for (std::int32_t rank = 0; rank < std::min(stuck.ranks.value_or(0), MOST_ABSENT); rank++)
+      if (std::none_of(stuck.members.begin(), stuck.members.end(),
+                       [&](const RankState& member) { return member.rank == rank; }))
+        stuck.absent.push_back(rank);
+    if (stuck.waits) overdue.push_back(std::move(stuck));
+  }
+  return overdue;
+}
+
 // Those that explain a hang come first; what is only told comes last.
 int order(Kind kind) {
   switch (kind) {
@@ -156,15 +182,17 @@ int order(Kind kind) {
       return 3;
     case Kind::missing_enter:
       return 4;
-    case Kind::missing_peer:
+    case Kind::making:
       return 5;
-    case Kind::unknown:
+    case Kind::missing_peer:
       return 6;
+    case Kind::unknown:
+      return 7;
     case Kind::all_entered:
     case Kind::waiting:
-      return 7;
+      return 8;
   }
-  return 7;
+  return 8;
 }
 
 bool is_over(const Positions::Members& members) {
@@ -190,6 +218,8 @@ Hang judge(const Positions& positions, const Doings& doings, std::uint64_t now,
     Stuck stuck = judged(positions, identity, members, doings, overdue_ns, uncertain);
     if (stuck.waits || stuck.kind != Kind::all_entered) hang.communicators.push_back(stuck);
   }
+  for (Stuck& stuck : being_made(positions, now, overdue_ns))
+    hang.communicators.push_back(std::move(stuck));
   for (const auto& [number, member] : positions.late()) {
     if (member.ended) continue;
     Stuck stuck = judged(positions, 0, {{number, member}}, doings, overdue_ns, true);

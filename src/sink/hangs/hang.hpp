@@ -24,14 +24,15 @@ enum class Kind : std::uint8_t {
   group_open,     // a rank has begun a group and not ended it
   stopped,        // the rank that is missing is stopped
   gone,           // or has ended
+  making,         // ranks have not come, here, to make the communicator
   missing_peer,   // a send without its receive, or the other way round
   unknown,        // calls may be missing, so nobody is named
 };
 
 constexpr std::string_view to_string(Kind kind) {
-  constexpr std::string_view NAMES[] = {"waiting",  "all_entered",  "missing_enter",
-                                        "mismatch", "group_open",   "stopped",
-                                        "gone",     "missing_peer", "unknown"};
+  constexpr std::string_view NAMES[] = {"waiting",      "all_entered", "missing_enter", "mismatch",
+                                        "group_open",   "stopped",     "gone",          "making",
+                                        "missing_peer", "unknown"};
   return NAMES[static_cast<std::size_t>(kind)];
 }
 
@@ -72,7 +73,8 @@ struct Stuck {
   Kind kind = Kind::all_entered;
   std::uint64_t sequence = 0;  // of the collective that it is about
   std::vector<RankState> members;
-  bool waits = false;  // a process of it waits
+  bool waits = false;                // a process of it waits
+  std::vector<std::int32_t> absent;  // of `making`: the ranks that have not come, here
 };
 
 struct Hang {

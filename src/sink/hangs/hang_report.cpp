@@ -1,6 +1,7 @@
 #include "sink/hangs/hang_report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -86,6 +87,13 @@ std::string of_communicator(const Hang& hang, const Stuck& stuck) {
                          stuck.sequence);
     case Kind::group_open:
       return fmt::format("{} {} entered {} in a group that is not ended", who, has, what);
+    case Kind::making: {
+      std::string absent = fmt::format("{}", fmt::join(stuck.absent, ", "));
+      return fmt::format("{} come here to make a communicator of {}{}",
+                         count_of(stuck.members.size(), "rank has", "ranks have"),
+                         stuck.ranks.value_or(0),
+                         absent.empty() ? "" : "; not, here: rank " + absent);
+    }
     case Kind::missing_peer:
       return fmt::format("{} {} not called the other half of a send or recv", who, has);
     case Kind::unknown:
@@ -123,7 +131,7 @@ std::string doing_text(const Hang& hang, const Doing& doing) {
 }
 
 std::string entered_text(const Hang& hang, const RankState& member) {
-  if (!member.at) return "entered none";
+  if (!member.at) return "entered no collective";
   std::string text = fmt::format("entered {} {}", to_string(member.at->op), member.at->sequence);
   if (member.at->count) text += fmt::format(" of {} elements", *member.at->count);
   return text + fmt::format(", {} ago", since(hang.ts, member.at->ts));
@@ -233,6 +241,7 @@ std::string as_json(const Hang& hang, const std::string& host, std::uint64_t rea
     if (stuck.identity) one["identity"] = fmt::format("{:#018x}", stuck.identity);
     if (stuck.ranks) one["ranks"] = *stuck.ranks;
     one["recorded"] = stuck.members.size();
+    if (!stuck.absent.empty()) one["absent"] = stuck.absent;
     one["members"] = Json::array();
     for (const RankState& member : stuck.members)
       one["members"].push_back(member_json(hang, member));

@@ -88,6 +88,7 @@ void HangWatch::open_calls(const OpenCallsNow& calls) {
   std::uint64_t since_boot = now_ns(CLOCK_MONOTONIC);
   std::uint64_t now = since_boot > monotonic_ns_ ? since_boot - monotonic_ns_ : 0;
   for (auto& [pid, of] : doings_) of.open.reset();
+  positions_.begin_open();
   calls.each([&](const Call& call, std::uint64_t open_ns) {
     if (call.function->layer() > 0) positions_.note(call, true);
     if (!may_hang(*call.function)) return;

@@ -237,3 +237,24 @@ TEST_CASE("A call that failed takes no part") {
   ranks.positions.note(failed, false);
   CHECK(ranks.positions.communicators().at(0xabc).at(1).sequence() == 1);
 }
+
+TEST_CASE("Ranks that have not come to make a communicator are listed") {
+  Positions positions;
+  for (std::uint32_t rank : {0U, 2U}) {
+    SampleCall call("ncclCommInitRankConfig", {0x7000, 4, rank, 0, 0,  0,  1,  2,  3,  4,  5,
+                                               6,      7, 8,    9, 10, 11, 12, 13, 14, 15, 16});
+    call.details.identity = 0xabc;
+    call.pid = 100 + rank;
+    call.ts = SECOND;
+    positions.note(call, true);
+  }
+  CHECK(judge(positions, {}, 30 * SECOND, LIMIT, 0).communicators.empty());
+  Hang hang = judge(positions, {}, 31 * SECOND, LIMIT, 0);
+  CHECK(hang.kind == Kind::making);
+  CHECK(headline(hang) ==
+        "2 ranks have come here to make a communicator of 4; not, here: rank 1, 3");
+  CHECK(nlohmann::json::parse(as_json(hang, "", 0, LIMIT))["communicators"][0]["absent"] ==
+        nlohmann::json({1, 3}));
+  positions.begin_open();
+  CHECK(judge(positions, {}, 31 * SECOND, LIMIT, 0).communicators.empty());
+}
