@@ -37,7 +37,7 @@ enum class Holds {
   signed_64
 };
 
-namespace holds {
+namespace holding {
 
 template <typename Number>
 constexpr Holds whole = std::is_signed_v<Number> ? Holds::signed_64
@@ -52,7 +52,7 @@ constexpr Holds address = Holds::address;
 template <typename>
 constexpr Holds dimensions = Holds::dimensions;
 
-}  // namespace holds
+}  // namespace holding
 
 std::string_view type_of(Holds holds, SqlEngine engine) {
   bool duckdb = engine == SqlEngine::duckdb;
@@ -92,7 +92,7 @@ std::vector<SqlColumn> columns() {
 #define SHOWN_detail(...) __VA_ARGS__
 #define SHOWN_unusual(...) __VA_ARGS__
 #define NUMBER(key, member, type, read, shown) \
-  SHOWN_##shown(all.push_back({#key, holds::read<type>});)
+  SHOWN_##shown(all.push_back({#key, holding::read<type>});)
 #define NAME(key, member, shown) SHOWN_##shown(all.push_back({#key, Holds::name});)
 #define FLAG(key, member, shown) all.push_back({#key, Holds::flag});
 #include "trace/read/line_fields.def"

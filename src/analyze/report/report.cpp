@@ -54,9 +54,9 @@ Json command_in(const TraceHeader& header) {
 }
 
 std::string missing_text(const TraceFacts& facts) {
-  constexpr unsigned WIDTH = 100;
+  constexpr unsigned COLUMNS = 100;
   Page page(
-      Terminal{.is_terminal = false, .color = false, .width = WIDTH, .height = 0, .utf8 = true});
+      Terminal{.is_terminal = false, .color = false, .width = COLUMNS, .height = 0, .utf8 = true});
   add_facts(page, facts);
   return page.take();
 }
