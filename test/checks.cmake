@@ -34,7 +34,7 @@ add_check(check_docs check 300 ${CMAKE_SOURCE_DIR}/scripts/check-docs $<TARGET_F
 add_check(gallery check 300 ${CMAKE_SOURCE_DIR}/scripts/draw-gallery --check $<TARGET_FILE:cudabpf>)
 add_check(check_docs_itself check 600 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/check-docs-test.sh
           $<TARGET_FILE:cudabpf>)
-set_tests_properties(check_docs check_docs_itself PROPERTIES RESOURCE_LOCK live) # examples call the simulated driver
+set_tests_properties(check_docs check_docs_itself PROPERTIES ${TAKES_TURNS}) # examples call the simulated driver
 add_check(completion check 600 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/scripts/completion.py
           $<TARGET_FILE:cudabpf>)
 file(GLOB RECORDED ${CMAKE_SOURCE_DIR}/traces/*.zst)
@@ -57,7 +57,7 @@ set_tests_properties(package PROPERTIES RESOURCE_LOCK cpack)
 add_check(container_image package 900 ${CMAKE_SOURCE_DIR}/scripts/check-container --image ${CMAKE_BINARY_DIR})
 set_tests_properties(container_image PROPERTIES RESOURCE_LOCK cpack FIXTURES_SETUP container_image)
 add_check(container package 300 ${CMAKE_SOURCE_DIR}/scripts/check-container --run ${CMAKE_BINARY_DIR})
-set_tests_properties(container PROPERTIES RESOURCE_LOCK live FIXTURES_REQUIRED container_image)
+set_tests_properties(container PROPERTIES ${TAKES_TURNS} FIXTURES_REQUIRED container_image)
 add_check(manifests check 300 ${CMAKE_SOURCE_DIR}/scripts/check-manifests $<TARGET_FILE:cudabpf>)
 add_check(oldest check 1200 ${CMAKE_SOURCE_DIR}/scripts/check-oldest ${CMAKE_BINARY_DIR})
 add_check(list_not_passed check 300 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/list-not-passed-test.sh)
@@ -68,7 +68,7 @@ add_check(test_progress check 300 ${CMAKE_CURRENT_SOURCE_DIR}/scripts/test-progr
 add_check(static_binary_build static 600 ${CMAKE_SOURCE_DIR}/scripts/check-static --build ${CMAKE_BINARY_DIR})
 add_check(static_binary static 300 ${CMAKE_SOURCE_DIR}/scripts/check-static --run ${CMAKE_BINARY_DIR})
 set_tests_properties(static_binary_build PROPERTIES FIXTURES_SETUP static)
-set_tests_properties(static_binary PROPERTIES FIXTURES_REQUIRED static RESOURCE_LOCK live)
+set_tests_properties(static_binary PROPERTIES FIXTURES_REQUIRED static ${TAKES_TURNS})
 # The sanitizers' own tests, each a test here. They take turns: each runs the same ctest.
 set(CHECK_SANITIZERS ${CMAKE_SOURCE_DIR}/scripts/check-sanitizers)
 add_check(sanitizers_build sanitizers 1800 ${CHECK_SANITIZERS} --build ${CMAKE_BINARY_DIR}-asan)
@@ -87,7 +87,7 @@ set(CHECK_THREADS ${CMAKE_SOURCE_DIR}/scripts/check-threads --into ${CMAKE_BINAR
 add_check(data_races_build sanitizers 1200 ${CHECK_THREADS} --build ${CMAKE_BINARY_DIR})
 add_check(data_races sanitizers 1200 ${CHECK_THREADS} --run ${CMAKE_BINARY_DIR})
 set_tests_properties(data_races_build PROPERTIES FIXTURES_SETUP threads)
-set_tests_properties(data_races PROPERTIES FIXTURES_REQUIRED threads RESOURCE_LOCK live ENVIRONMENT "BPFTOOL=${BPFTOOL}")
+set_tests_properties(data_races PROPERTIES FIXTURES_REQUIRED threads ${TAKES_TURNS} ENVIRONMENT "BPFTOOL=${BPFTOOL}")
 # The live tests take turns, and each waits more than it computes. So scripts/test has ctest run one
 # test more than there are CPUs, and the live tests cost most: one of them always runs, beside what
 # uses all CPUs, which comes next, and then the rest.
