@@ -23,6 +23,12 @@ def changed_files():
     return {ROOT / line for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()}
 
 
+def target_of(path, name):
+    """The file of ours that a file means by #include "name"; None: there is none."""
+    candidates = [path.parent / name] + [ROOT / base / name for base in BASES]
+    return next((c.resolve() for c in candidates if c.is_file()), None)
+
+
 @functools.cache  # it reads every source
 def includers():
     """-> {file: the files that include it}"""
@@ -32,9 +38,8 @@ def includers():
             if path.suffix not in SOURCES:
                 continue
             for name in INCLUDE.findall(path.read_text(encoding="utf-8")):
-                candidates = [path.parent / name] + [ROOT / base / name for base in BASES]
-                if target := next((c for c in candidates if c.is_file()), None):
-                    found.setdefault(target.resolve(), []).append(path)
+                if target := target_of(path, name):
+                    found.setdefault(target, []).append(path)
     return found
 
 
