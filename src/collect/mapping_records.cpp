@@ -45,8 +45,8 @@ void read_record(std::span<const std::byte> record, MappingsRead& read) {
   std::string_view path(name, strnlen(name, record.size() - sizeof(mapped) - sizeof(Time)));
   // A path that was too long, or for which the kernel had no memory.
   if (path == "//toolong" || path == "//enomem") read.unnamed++;
-  constexpr std::string_view DELETED = " (deleted)";
-  if (path.ends_with(DELETED)) path.remove_suffix(DELETED.size());
+  constexpr std::string_view MARK_OF_DELETED = " (deleted)";
+  if (path.ends_with(MARK_OF_DELETED)) path.remove_suffix(MARK_OF_DELETED.size());
   if (is_libc(path)) read.begun.push_back(mapped.pid);
   const Api* api = api_of_file(path);
   if (!api) return;
