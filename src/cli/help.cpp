@@ -20,7 +20,7 @@ namespace {
 
 constexpr unsigned NARROWEST_HELP = 40, WIDEST_HELP = 100;  // longer lines are hard to read
 constexpr unsigned ROOM_FOR_TWO = 68;  // with less, an option stands above its description
-constexpr std::size_t OF_SUBCOMMANDS = 14, OF_OPTIONS = 28, BELOW_NAME = 6;
+constexpr std::size_t OF_SUBCOMMANDS = 15, OF_OPTIONS = 28, BELOW_NAME = 6;
 constexpr std::string_view INDENT = "  ", EXAMPLES = "Examples:\n";
 
 std::vector<std::string_view> lines_of(std::string_view text) {

@@ -215,7 +215,7 @@ std::string name_of(const Memory& memory, const Memory::Holder& holder) {
 }
 
 void add_memory(Page& page, const Memory& memory, std::size_t at_most) {
-  if (memory.processes().empty()) page.line("No allocation in this trace returned memory.");
+  if (memory.processes().empty()) page.paragraph("No allocation in this trace returned memory.", 0);
   if (!memory.processes().empty()) {
     add_figures(page, memory);
     add_curves(page, memory);

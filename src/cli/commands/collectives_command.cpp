@@ -33,7 +33,7 @@ Result<int> print_collectives(const CollectivesFlags& flags) {
 void add_collectives(CLI::App& app, Action& action) {
   auto flags = std::make_shared<CollectivesFlags>();
   CLI::App* sub = app.add_subcommand(
-      "collectives", "NCCL: by communicator, function and size, how often, how long, how fast");
+      "collectives", "How long NCCL's collectives took, how fast they were, and what hid them");
   add_trace_flags(*sub, *flags,
                   {"collectives traces/example-ranks.jsonl.zst",
                    "collectives --phase inference traces/h200-two-gpus.jsonl.zst"});

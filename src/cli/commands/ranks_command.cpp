@@ -72,7 +72,8 @@ Result<int> print_ranks(RanksFlags flags) {
 void add_ranks(CLI::App& app, Action& action) {
   auto flags = std::make_shared<RanksFlags>();
   CLI::App* sub = app.add_subcommand(
-      "ranks", "NCCL: which rank made the others wait, and whether all asked for the same");
+      "ranks",
+      "Which rank made the others wait in collectives, and whether all asked for the same");
   add_trace_flags(*sub, *flags,
                   {"ranks traces/example-ranks.jsonl.zst",
                    "ranks --from 100ms --to 200ms traces/example-ranks.jsonl.zst"});
