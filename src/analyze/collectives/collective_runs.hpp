@@ -159,7 +159,7 @@ class CollectiveRuns : public Analysis {
   void finish_launch(Asked& asked);
   static CollectiveRun empty_run(const Asked& asked);
   void not_joined(const OnGpu& gpu);
-  void pass_on(CollectiveRun run);
+  void pass_on(const CollectiveRun& run);
 
   const Names& names_;
   Part part_;

@@ -116,7 +116,7 @@ void CollectiveRuns::finish(Asked& asked) {
   if (!asked.several) {
     whole.calls = std::move(asked.calls);
     for (const OnGpu& on : asked.on_gpus) whole.gpu.add(on);
-    return pass_on(std::move(whole));
+    return pass_on(whole);
   }
   Together together(asked.calls);
   std::map<std::size_t, CollectiveRun> runs;
@@ -129,7 +129,7 @@ void CollectiveRuns::finish(Asked& asked) {
     else
       not_joined(on);
   }
-  for (auto& [place, run] : runs) pass_on(std::move(run));
+  for (const auto& [place, run] : runs) pass_on(run);
 }
 
 // A communicator's kernels run one after the other. So where all collectives of a graph are of one,
@@ -163,10 +163,10 @@ void CollectiveRuns::finish_launch(Asked& asked) {
   if (!in_order) runs.resize(1);
   for (std::size_t i = 0; i < kernels.size(); i++) runs[in_order ? i : 0].gpu.add(kernels[i]);
   kernels_of_graphs_ -= std::min(kernels_of_graphs_, kernels.size());
-  for (CollectiveRun& run : runs) pass_on(std::move(run));
+  for (const CollectiveRun& run : runs) pass_on(run);
 }
 
-void CollectiveRuns::pass_on(CollectiveRun run) {
+void CollectiveRuns::pass_on(const CollectiveRun& run) {
   if (!part_.has(run.ts)) return;
   books_.without_kernel += measured_ && !run.measured();
   take_(run);
