@@ -82,6 +82,8 @@ EXAMPLE_RANKS = "traces/example-ranks.jsonl.zst"
 ANSWERS["collectives"] = ["collectives", EXAMPLE_RANKS]
 ANSWERS["collectives-without-communicators"] = ["collectives", TWO_GPUS]
 ANSWERS["ranks"] = ["ranks", "--top", "5", EXAMPLE_RANKS]
+for subcommand in ("summary", "gaps", "timeline"):
+    ANSWERS[f"{subcommand}-ranks"] = [subcommand, EXAMPLE_RANKS]
 STATUS = {"diff-conditions": 118, "diff-repeated": 118, "diff-graphs": 119, "diff-measured": 118,
           "diff-measured-otherwise": 119}  # of others: 0
 cudabpf = ""  # pylint: disable=invalid-name

@@ -136,6 +136,24 @@ for (const colorScheme of ["light", "dark"])
     });
   }, { colorScheme }));
 
+test("several ranks stand side by side, and collectives have a colour and their calls", () => opened("two-ranks", async (page) => {
+  const { steps } = json("two-ranks").summary.summary;
+  const [iterations, phases] = await page.locator("[aria-label='Processes side by side'] table").evaluateAll((all) =>
+    all.map((table) => [...table.querySelectorAll("tbody tr")].map((row) => [...row.cells].map((cell) => cell.textContent))));
+  assert.deepEqual(iterations.map(([process]) => process.slice(0, 7)), ["rank 0,", "rank 1,"]);
+  assert.deepEqual(phases.map(([process]) => process.slice(0, 7)), ["rank 0,", "rank 1,"]);
+  assert.equal(iterations.length, steps.length);
+  assert.ok((await page.locator(".legend").first().textContent()).includes("collective"));
+  const told = await page.evaluate(() => {
+    const { timeline } = window.cudabpfReport;
+    return timeline.lanes.filter(({ kind }) => kind === "gpu").flatMap((one) => [...one.kinds].map((kind, i) =>
+      [timeline.categories[timeline.kinds[kind].category], timeline.details[one.details[i]] ?? ""])).filter(([category]) => category === "collective")[0][1];
+  });
+  for (const part of ["collective\u001fall_reduce", "collective_size\u001f33554432", "communicator\u001f1", "seq\u001f1"]) assert.ok(told.includes(part), told);
+  await page.locator("#tab-iterations").click();
+  assert.ok((await page.locator("#panel thead").textContent()).includes("only collectives ran"));
+}));
+
 test("text between backticks is code", () => opened("vs-slower", async (page) => {
   assert.equal(await page.locator(".rule code").textContent(), "cudabpf diff");
   assert.ok(!(await page.locator("header").textContent()).includes("`"));

@@ -16,6 +16,7 @@ TRACES = {
     "gpt2": ROOT / "traces/h200-gpt2.jsonl.zst",
     "two-gpus": ROOT / "traces/h200-two-gpus.jsonl.zst",
     "measured": ROOT / "test/golden/gpu_execution.jsonl",
+    "two-ranks": ROOT / "traces/example-ranks.jsonl.zst",
     "graphs": ROOT / "test/golden/graphs.jsonl",
     "lossy": ROOT / "test/golden/trace.jsonl",
     "tracks": ROOT / "test/golden/gpu_tracks.jsonl.zst",

@@ -85,7 +85,7 @@ test("a launch knows what the GPU did, and that knows its launch", () => opened(
   assert.deepEqual(await page.evaluate(() => window.cudabpfReport.view.chosen), launch);
 }));
 
-for (const name of ["tracks", "measured"])
+for (const name of ["tracks", "measured", "two-ranks"])
   test(`${name}: a GPU's work has its colour in its stream's row, from when it began until it ended`, () => opened(name, async (page) => {
     const colors = await page.evaluate(async () => {
       const { timeline, view, canvas } = window.cudabpfReport, found = [];

@@ -4,7 +4,7 @@ import type { Answers, Finding } from "./data/answers";
 import { h, prose, type Child } from "./dom";
 import { bytes, commandLine, count, joules, micro, percent, time } from "./format";
 import { phasesIn } from "./phases";
-import { processesOf, whoseOf } from "./processes";
+import { processesOf, stepsOf, whoseOf } from "./processes";
 import { themeButton } from "./theme";
 import type { Span } from "./view";
 
@@ -107,5 +107,5 @@ export function headOf(answers: Answers, actions: HeadActions): HTMLElement {
     h("section", { class: "verdict", "aria-label": "Verdict" }, whoseOf(answers),
       ...(verdict.length ? verdict.map((one, index) => finding(one, !index, show))
         : [h("article", { class: "finding first" }, h("h2", {}, "No verdict"), h("p", {}, "The trace holds too little to say what bounds the program."))])),
-    figures(answers), phases(answers, show));
+    figures(answers), phases(answers, show), stepsOf(answers, (pid) => actions.showProcess(pid)));
 }

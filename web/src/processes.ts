@@ -1,8 +1,11 @@
-// Of which process and thread the verdict, phases and iterations are; and, where there are several, a row for each before them.
-import type { Answers, ProcessRow } from "./data/answers";
+// Of which process and thread the verdict, phases and iterations are; and, where there are several, a row for each before them,
+// and their iterations and phases side by side.
+import type { Answers, ProcessRow, StepsRow } from "./data/answers";
 import { nameOfProcess } from "./data/timeline";
 import { h, type Child } from "./dom";
 import { count, micro } from "./format";
+import { phasesIn } from "./phases";
+import { columnsOf as described } from "./tables/columns";
 import { tableOf, type Column } from "./tables/table";
 
 const AT_FIRST = 6;
@@ -35,4 +38,19 @@ export function processesOf({ answers }: Answers, show: (pid: number) => void): 
     caption: `${count(rows.length + more)} processes`, rows, columns: columnsOf(rows), sortBy: -1, atFirst: AT_FIRST,
     note: more ? `${count(more)} more processes are not in this page.` : "", link: (row) => ({ label: "show in the timeline", go: () => show(row.pid) }),
   }));
+}
+
+// Of each process those of the thread that launches most: which rank takes longer, and where.
+export function stepsOf({ answers, columns }: Answers, show: (pid: number) => void): Child {
+  const { steps: rows = [] } = answers.summary.summary;
+  if (rows.length < 2) return null;
+  const phases = [...new Set(rows.flatMap((row) => phasesIn(row.phases).map(({ name }) => name)))];
+  const process: Column<StepsRow> = { title: "process", value: (row) => (row.rank === undefined ? "" : `rank ${row.rank}, `) + nameOfProcess(row) };
+  const link = (row: StepsRow) => ({ label: "show in the timeline", go: () => show(row.pid) });
+  return h("section", { class: "of-processes", "aria-label": "Processes side by side" },
+    tableOf<StepsRow>({ caption: "Iterations of each process", rows, sortBy: -1, atFirst: AT_FIRST, link, columns: described(columns.steps, rows, { pid: process.value as (row: StepsRow) => string }) }),
+    tableOf<StepsRow>({ caption: "Phases of each process", rows, sortBy: -1, atFirst: AT_FIRST, columns: [process, ...phases.map((name): Column<StepsRow> => {
+      const timeOf = (row: StepsRow) => phasesIn(row.phases).find((phase) => phase.name === name)?.time_us;
+      return { title: name, value: timeOf, show: (row) => micro(timeOf(row)) };
+    })] }));
 }

@@ -10,6 +10,7 @@ void DerivedFields::fill_in(Line& line) {
   if (line.captured && gives_work(line.work)) line.work = Work::recorded;
   graphs_.follow(line);
   issuers_.follow(line);
+  communication_.follow(line, graphs_);
 }
 
 // A program may be compiled to use a default stream per thread: it then calls functions with these

@@ -1,11 +1,12 @@
 // What a line does not say because it follows from earlier lines: which process it belongs to,
 // which context is current on its thread, whether its stream is being captured, what the graph that
-// it launches holds, which call issued what it reports of a GPU. Every line goes through here
-// before analyses see it.
+// it launches holds, which call issued what it reports of a GPU, and whether that is communication.
+// Every line goes through here before analyses see it.
 #pragma once
 
 #include <vector>
 
+#include "analyze/derived/communication.hpp"
 #include "analyze/derived/contexts.hpp"
 #include "analyze/derived/graph_contents.hpp"
 #include "analyze/derived/issuing_calls.hpp"
@@ -16,7 +17,7 @@ namespace cudabpf::analyze {
 class DerivedFields {
  public:
   explicit DerivedFields(Names& names)
-      : names_(names), processes_(names), contexts_(names), graphs_(names) {}
+      : names_(names), processes_(names), contexts_(names), graphs_(names), communication_(names) {}
 
   void fill_in(Line& line);
   const Processes& processes() const { return processes_; }
@@ -29,6 +30,7 @@ class DerivedFields {
   Contexts contexts_;
   GraphContents graphs_;
   IssuingCalls issuers_;
+  Communication communication_;
   enum class Symbol : char { not_looked_at, plain, for_threads };
   std::vector<Symbol> symbols_;  // by the name's number
 };

@@ -102,11 +102,11 @@ std::vector<std::uint64_t> collectives_in(const Parsed& json, std::size_t at_mos
 void GraphContents::follow(Line& line) {
   bool launches = line.meaning->node == NodeWork::graph;
   if ((!launches && line.kind != LineKind::graph) || !line.has(Field::graph)) return;
-  if (line.kind == LineKind::graph && !find(line.graph)) add(line);
-  line.content = find(line.graph);
+  if (line.kind == LineKind::graph && !content_of(line.graph)) add(line);
+  line.content = content_of(line.graph);
 }
 
-const LaunchedGraph* GraphContents::find(std::uint64_t number) {
+const LaunchedGraph* GraphContents::content_of(std::uint64_t number) {
   if (last_ && last_->number == number) return last_;
   auto at = graphs_.find(number);
   return at == graphs_.end() ? nullptr : last_ = at->second.get();

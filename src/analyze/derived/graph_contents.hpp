@@ -41,6 +41,8 @@ class GraphContents {
 
   // Fills in the contents of the graph that the line launches, or is about.
   void follow(Line& line);
+  // Null: it is not known.
+  const LaunchedGraph* content_of(std::uint64_t number);
 
  private:
   // cudabpf lists at most MAX_LISTED nodes of a graph; no real trace has as many graphs, or as many
@@ -48,7 +50,6 @@ class GraphContents {
   static constexpr std::size_t MAX_LISTED = 1000, MAX_GRAPHS = 1 << 16, MAX_NODES = 1 << 19;
   static constexpr std::size_t MAX_COLLECTIVES = 1 << 12;  // of a graph
 
-  const LaunchedGraph* find(std::uint64_t number);
   void add(const Line& line);
 
   Names& names_;

@@ -1,11 +1,30 @@
 #include "analyze/derived/processes.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "trace/header.hpp"
 #include "util/text/json_text.hpp"
 
 namespace cudabpf::analyze {
+
+namespace {
+
+// Launchers set one of these for all of a job; LOCAL_RANK counts a host's processes alone.
+std::optional<std::uint32_t> rank_in(const Line& line) {
+  if (line.text.find("\"rank\"") == std::string_view::npos) return {};
+  auto process = parsed(line.text);
+  const auto* variables = member_of(process, "rank");
+  for (const char* variable : {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"})
+    if (auto rank = variables ? number_in<std::uint32_t>(*variables, variable) : std::nullopt)
+      return rank;
+  return {};
+}
+
+// More ranks than any communicator has: no communicator knows better than the launcher.
+constexpr std::uint32_t TOLD = std::numeric_limits<std::uint32_t>::max();
+
+}  // namespace
 
 Processes::Processes(Names& names, std::size_t most)
     : names_(names),
@@ -27,6 +46,7 @@ void Processes::follow(Line& line) {
     // it.
     all_seen_begin_ |= line.header->mode == "run" && !line.header->part.since;
   }
+  if (line.kind == LineKind::communicator) note_communicator(line);
   if (!of_process && line.kind != LineKind::call && line.kind != LineKind::driver) return;
   // A process that begins may have the pid of another, whose exit was not seen.
   if (of_process && (line.op == start_ || line.op == fork_)) leave(line.pid);
@@ -64,8 +84,23 @@ void Processes::note(const Line& line, Process& process) {
   if (line.op == exit_) return;  // it may already have left its container
   process.known = true;
   process.container = container_in(line);
+  process.rank = rank_in(line);
+  process.ranks = process.rank ? TOLD : 0;
   if (line.op == fork_ || line.op == exec_) process.seen_begin = true;
   if (line.op != exec_) process.began = line.ts;
+}
+
+void Processes::note_communicator(Line& line) {
+  auto at = live_.find(line.pid);
+  if (at == live_.end()) return;
+  Process& process = at->second;
+  line.process = &process;
+  auto told = parsed(line.text);
+  auto rank = number_in<std::uint32_t>(told, "rank"),
+       ranks = number_in<std::uint32_t>(told, "ranks");
+  if (!rank || !ranks || *ranks <= process.ranks) return;
+  process.rank = rank;
+  process.ranks = *ranks;
 }
 
 Name Processes::container_in(const Line& line) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <unordered_set>
 #include <vector>
 
@@ -17,10 +18,14 @@ namespace cudabpf::analyze {
 struct Process {
   std::uint64_t number = 0;  // from 1, in the order of their first lines
   std::uint32_t pid = 0, ppid = 0;
-  Name host;                // in a merge of several hosts' traces; none: there is one
-  Name comm;                // its current name; none: not known
-  Name command;             // its command line; none: not known
-  Name container;           // "docker 8f2b…"; none: in none, or no line said so
+  Name host;       // in a merge of several hosts' traces; none: there is one
+  Name comm;       // its current name; none: not known
+  Name command;    // its command line; none: not known
+  Name container;  // "docker 8f2b…"; none: in none, or no line said so
+  // Its number among the processes of its job: as the launcher has told it, or else in the largest
+  // of its communicators, which has so many ranks.
+  std::optional<std::uint32_t> rank;
+  std::uint32_t ranks = 0;
   bool known = false;       // a line about the process itself has come
   std::uint64_t began = 0;  // ns; 0: before the trace
   // Its program was seen to begin, so it had no CUDA state before.
@@ -45,6 +50,7 @@ class Processes {
   void note(const Line& line, Process& process);
   void leave(std::uint32_t pid);
   void put_quiet_away();
+  void note_communicator(Line& line);
   Name container_in(const Line& line);
 
   Names& names_;

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string_view>
 
-#include "analyze/questions/classes_by_name.hpp"
+#include "analyze/derived/classes_by_name.hpp"
 #include "analyze/time_buckets.hpp"
 #include "trace/read/line.hpp"
 #include "trace/read/names.hpp"

@@ -121,7 +121,7 @@ void ChromeTrace::begin(const Track& track, const Line& line, const Label& label
   key("name");
   string(label.name);
   key("cat");
-  string(names_.text(line.kind == LineKind::call ? line.type : line.op));
+  string(names_.text(category_of(line)));
   out_.text(",\"args\":{");
   details_of(line, names_, label.kernels, flows.queued, Members(out_, names_));
   out_.text("}}");

@@ -37,16 +37,35 @@ enum class Detail : std::uint8_t {
   node,
   unjoined,
   queued,
+  communicator,
+  seq,
+  call_group,
+  collective,
+  collectives,
+  collective_size,
 };
 // Their names, as in the trace.
-constexpr std::string_view DETAILS[] = {"error",    "ret",
+constexpr std::string_view DETAILS[] = {
+    "error",      "ret",
 #define NUMBER(key, member, type, read, shown) DETAIL_##shown(#key, )
 #define NAME(key, member, shown) DETAIL_##shown(#key, )
 #include "trace/read/line_fields.def"
-                                        "state",    "captured", "kernel_names", "id",
-                                        "function", "call",     "queue",        "node",
-                                        "unjoined", "queued_ns"};
-static_assert(std::size(DETAILS) == static_cast<std::size_t>(Detail::queued) + 1);
+    "state",      "captured",   "kernel_names", "id",
+    "function",   "call",       "queue",        "node",
+    "unjoined",   "queued_ns",  "communicator", "seq",
+    "call_group", "collective", "collectives",  "collective_size"};
+static_assert(std::size(DETAILS) == static_cast<std::size_t>(Detail::collective_size) + 1);
+
+// What asked for it: a collective, or several that ran together.
+template <typename Out>
+void collective_details_of(const AskedCollective& collective, Out&& out) {
+  if (!collective.op) return;
+  if (collective.together > 1) return out.number(Detail::collectives, collective.together);
+  out.name(Detail::collective, collective.op);
+  if (collective.size) out.number(Detail::collective_size, collective.size);
+  if (collective.communicator) out.number(Detail::communicator, collective.communicator);
+  if (collective.seq) out.number(Detail::seq, collective.seq);
+}
 
 // Passes all that the line says, which kernels run because of it, and how long work was queued, to
 // name(), text(), number(), address() and dimensions() of `out`, each with its Detail. What goes
@@ -88,7 +107,11 @@ void details_of(const Line& line, const Names& names, std::string_view kernels,
   if (!kernels.empty()) out.text(Detail::kernel_names, kernels);
   if (line.has(Field::id)) out.number(Detail::id, line.id);
   if (is_named_by_kernel(line) && line.name) out.name(Detail::function, line.name);
+  if (line.has(Field::communicator)) out.number(Detail::communicator, line.communicator);
+  if (line.has(Field::seq)) out.number(Detail::seq, line.seq);
+  if (line.has(Field::call_group)) out.number(Detail::call_group, line.call_group);
   if (line.kind != LineKind::gpu_operation) return;
+  collective_details_of(line.collective, out);
   if (line.has(Field::call)) out.number(Detail::call, line.call);
   if (line.has(Field::queue)) out.number(Detail::queue, line.queue);
   if (line.has(Field::node)) out.number(Detail::node, line.node);

@@ -200,8 +200,7 @@ void PerfettoTrace::begin(const Track& track, const Line& line, const Label& lab
   else
     event_.number(track_event::NAME_IID, intern_event(line, label.name));
   if (line.kind == LineKind::call || line.kind == LineKind::gpu_operation)
-    event_.number(track_event::CATEGORY_IIDS,
-                  intern(categories_, line.kind == LineKind::call ? line.type : line.op));
+    event_.number(track_event::CATEGORY_IIDS, intern(categories_, category_of(line)));
   details_of(line, names_, label.kernels, flows.queued, Annotations(*this));
   for (std::uint64_t flow : flows.begin) event_.fixed64(track_event::FLOW_IDS, flow);
   if (flows.enqueues) event_.fixed64(track_event::FLOW_IDS, flows.enqueues);

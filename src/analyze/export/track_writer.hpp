@@ -24,6 +24,7 @@ struct Track {
     counter,
     gpu,    // all queues of a process on one GPU: nothing is on it itself
     queue,  // what a GPU did, as measured
+    communicator,
     phases,
     iterations,
   };
@@ -80,6 +81,13 @@ class TrackWriter {
                     const Facts& facts) = 0;
   virtual void finish(const TraceFacts& facts) = 0;
 };
+
+// What kind of thing a slice is: of a call its type, of what a GPU did its op.
+inline Name category_of(const Line& line) {
+  constexpr Name COLLECTIVE{TABLE_WORDS.types[static_cast<std::size_t>(Type::collective)]};
+  if (line.communicates) return COLLECTIVE;
+  return line.kind == LineKind::call ? line.type : line.op;
+}
 
 // Launches and GPU operations are named after their kernel, if it is known.
 inline bool is_named_by_kernel(const Line& line) {

@@ -53,6 +53,7 @@ void Tracks::follow(const Line& line) {
 void Tracks::outside(const Line& line) {
   out_.outside(line);
   follow(line);
+  if (line.kind == LineKind::communicator) communicator(line);
   if (line.kind == LineKind::process) named(line.pid);
 }
 
@@ -88,6 +89,8 @@ void Tracks::line(const Line& line) {
       return named(line.pid);
     case LineKind::graph:
       return out_.graph(line);
+    case LineKind::communicator:
+      return communicator(line);
     default:
       return;
   }
@@ -106,7 +109,7 @@ void Tracks::finish(const TraceFacts& facts) {
     missing(facts.last_ts, "arrows that were too many at once", "count",
             fmt::format("{}", flows_left_out_));
   if (operations_left_out_)
-    missing(facts.last_ts, "what GPUs did at once in more ways than are kept apart", "count",
+    missing(facts.last_ts, "what was done at once in more ways than is kept apart", "count",
             fmt::format("{}", operations_left_out_));
   if (memory_.live().left_out().any())
     missing(facts.last_ts, "memory that was too much to be followed", "so",
@@ -138,6 +141,7 @@ void Tracks::call(const Line& line) {
     held_++;
     if (outermost || held_ >= MAX_HELD) give_nested(thread);
   }
+  if (line.has(Field::communicator)) collective(process, line);
   if (!counts) return;
   if (enqueues) enqueued(process, line, flow);
   if (line.meaning->node == NodeWork::kernel && line.work == Work::launch)
@@ -312,6 +316,7 @@ void Tracks::forget(std::uint32_t pid) {
 void Tracks::begin_anew(std::uint64_t ts) {
   draw_operations();
   while (!processes_.empty()) forget(processes_.begin()->first);
+  communicators_.clear();
   while (!on_gpus_.empty()) forget_operations(on_gpus_.begin()->first);
   missing(ts, "more tracks than are kept apart", "so", "all of them begin anew, counters from 0");
 }

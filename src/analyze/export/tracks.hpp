@@ -79,6 +79,11 @@ class Tracks : public Analysis, private LiveMemory::Listener {
     std::string handle;  // by which calls name it; empty: not known yet
     std::vector<Lane> lanes;
   };
+  // The collectives of one rank's communicator, as the process called them.
+  struct Communicator {
+    std::string name;
+    std::vector<Lane> lanes;
+  };
   // What a process did on GPUs. Its lines may come after the process is gone.
   struct OnGpus {
     Track process;
@@ -96,6 +101,8 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   void gpu_sample(const Line& line);
   void draw_residents(const GpuSample& sample);
   std::string on_host(const Line& line) const;  // " on node2", where there are several
+  void communicator(const Line& line);
+  void collective(Process& process, const Line& line);
   void lost(const Line& line);
   void gpu_times(const Line& line);
   void gpu_operation(const Line& line);
@@ -160,7 +167,8 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   bool gpu_operations_ = false;        // the trace has what GPUs did
   HashSet<std::uint32_t> unmeasured_;  // pids without GPU times
   OperationsInOrder operations_;
-  std::map<std::uint32_t, OnGpus> on_gpus_;  // by pid
+  std::map<std::uint32_t, OnGpus> on_gpus_;              // by pid
+  std::map<std::uint64_t, Communicator> communicators_;  // by number
   HashSet<std::uint64_t> answered_;
   std::deque<std::uint64_t> answered_order_;
   std::uint64_t operations_left_out_ = 0;

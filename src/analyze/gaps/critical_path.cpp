@@ -68,6 +68,7 @@ class Walk {
     take(operations_[work].begin, time);
     if (!time) return;
     path_.working += time;
+    if (operations_[work].communicates) path_.communication += time;
     auto [place, is_new] = places_.try_emplace(operations_[work].name.id, path_.operations.size());
     if (is_new) path_.operations.push_back({operations_[work].name, 0, 0});
     path_.operations[place->second].time += time;

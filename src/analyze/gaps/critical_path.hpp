@@ -21,6 +21,7 @@ struct PathOperation {
   std::uint64_t depends = 0;           // on the work of this call; 0: on none
   std::uint32_t queue = 0;
   Name name;
+  bool communicates = false;
 };
 
 struct PathWait {  // of the host thread, for the GPU
@@ -33,9 +34,10 @@ struct CriticalPath {
     std::uint64_t time = 0, count = 0;
   };
   std::uint64_t begin = 0, end = 0;
-  std::vector<OfName> operations;  // the longest first
-  std::uint64_t working = 0;       // all of them
-  std::uint64_t latency = 0;       // between work, and from calls to their work
+  std::vector<OfName> operations;   // the longest first
+  std::uint64_t working = 0;        // all of them
+  std::uint64_t communication = 0;  // of that, collectives
+  std::uint64_t latency = 0;        // between work, and from calls to their work
   std::uint64_t host = 0;
 
   std::uint64_t time() const { return end - begin; }

@@ -5,9 +5,12 @@
 
 #include <cstdint>
 #include <utility>
+#include <vector>
 
+#include "analyze/gaps/busy.hpp"
 #include "analyze/gaps/idle_cause.hpp"
 #include "analyze/gaps/measured_windows.hpp"
+#include "analyze/gaps/waits_for_ranks.hpp"
 #include "analyze/merging.hpp"
 
 namespace cudabpf::analyze {
@@ -16,16 +19,15 @@ class GpuCurve {
  public:
   struct Piece {
     std::uint64_t begin = 0, busy_until = 0, end = 0;
-    std::uint64_t kernels = 0;  // ns in which a kernel ran
+    WorkTime work;  // in a piece of several it was busy for less than up to `busy_until`
     IdleTimes idle;
-    std::uint64_t busy = 0;  // in a piece of several, less than up to `busy_until`
 
     void merge(const Piece& next);
   };
-  struct Share {
+  struct Share : WorkTime {
     std::uint64_t time = 0;  // of the stretch, as far as it was measured
-    std::uint64_t busy = 0, kernels = 0;
-    IdleTimes idle;  // before the first work and after the last there is no cause to show
+    IdleTimes idle;          // before the first work and after the last there is no cause to show
+    TimeByRank waiting;      // of the exposed time, as far as it is known
 
     std::uint64_t idle_time() const { return time > busy ? time - busy : 0; }
     void add(const Share& other);
@@ -37,13 +39,22 @@ class GpuCurve {
   void add(const Piece& piece) { pieces_.add(piece); }
   // Only what lies in these was measured.
   void only_in(MeasuredWindows windows) { windows_ = std::move(windows); }
+  // What its collectives waited for. Where several wait at once, the first counts. Returns how many
+  // were too many to be kept.
+  std::uint64_t waited(std::vector<WaitForRank> waits);
   Share between(std::uint64_t from, std::uint64_t to) const;
 
  private:
+  struct Waiting : WaitForRank {
+    std::uint64_t exposed = 0;  // ns of it in which only collectives ran
+  };
+  static constexpr std::size_t MOST_WAITS = 1 << 17;
+
   static constexpr std::size_t MOST = 1 << 16;
 
   MergedSeries<Piece> pieces_;
   MeasuredWindows windows_;  // none: always
+  std::vector<Waiting> waits_;
 };
 
 }  // namespace cudabpf::analyze

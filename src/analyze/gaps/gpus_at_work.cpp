@@ -73,7 +73,8 @@ void GpusAtWork::work(const Line& line) {
     ran.name = line.direction       ? names_.add("copy " + std::string(names_.text(line.direction)))
                : line.op == Op::set ? fill_
                                     : line.op;
-  ran.op = line.op == copy_ ? GpuOp::copy : line.op == Op::set ? GpuOp::set : GpuOp::kernel;
+  ran.kind.op = line.op == copy_ ? GpuOp::copy : line.op == Op::set ? GpuOp::set : GpuOp::kernel;
+  ran.kind.communicates = line.communicates;
   ran.is_node = line.has(Field::node);
   ran.queue = line.queue;
   if (line.has(Field::call)) ran.call = line.call;
@@ -89,13 +90,14 @@ void GpusAtWork::work(const Line& line) {
   gpu->figures.operations += counts;
   gpu->figures.unjoined += counts && !line.issuer;
   gpu->figures.graphs += counts && line.op == Type::graph;
+  gpu->figures.graphs_with_collectives += counts && line.holds_collectives;
   if (gpu->any && ran.begin < gpu->settled) {
     if (!counts) return;
     count_kernel(ran);
     gpu->figures.late++;
     std::uint64_t time = part_.clipped(ran.end) - part_.clipped(ran.begin);
     gpu->figures.late_time = saturating_sum(gpu->figures.late_time, time);
-    gpu->figures.busy.count(ran.op, time);
+    gpu->figures.busy.count(ran.kind, time);
     return;
   }
   kept_.push_back(ran);
@@ -125,6 +127,13 @@ void GpusAtWork::set_name(std::uint64_t process, Name comm) {
     if (gpu.process == process) gpu.comm = comm;
 }
 
+void GpusAtWork::set_waits(std::uint64_t process, std::int64_t device,
+                           std::vector<WaitForRank> waits) {
+  for (OfGpu& gpu : gpus_)
+    if (gpu.process == process && gpu.device == device)
+      waits_left_out_ += gpu.curve.waited(std::move(waits));
+}
+
 void GpusAtWork::sort_kept() {
   std::sort(kept_.begin(), kept_.end(), [](const Ran& a, const Ran& b) {
     return std::tuple(a.begin, a.end, a.call, a.gpu) < std::tuple(b.begin, b.end, b.call, b.gpu);
@@ -150,23 +159,24 @@ void GpusAtWork::settle(Ran ran) {
   }
   bool is_new_window = sampled_ && (!gpu.any || ran.window != gpu.last.window);
   if (is_new_window) window_began(gpu);
-  bool was_idle = gpu.all.is_gap_until(ran.begin);
-  bool at_once = was_idle && !is_new_window && ran.issued >= gpu.all.end();
+  bool was_idle = gpu.whole.all().is_gap_until(ran.begin);
+  bool at_once = was_idle && !is_new_window && ran.issued >= gpu.whole.all().end();
   if (was_idle) gap(ran, gpu);
-  if (!gpu.any) figures.first = gpu.busy_since = ran.begin;
+  if (!gpu.any) figures.first = ran.begin;
+  if (was_idle || !gpu.any) gpu.pieces.begin(ran.begin);
+  gpu.pieces.cut(gpu.whole, ran.begin, figures.curve);
   gpu.any = true;
   gpu.settled = ran.begin;
-  gpu.all.add(ran.begin, ran.end);
-  if (ran.op == GpuOp::kernel) gpu.kernels.add(ran.begin, ran.end);
+  gpu.whole.add(ran.kind, ran.begin, ran.end);
   if (ran.end >= gpu.last.end) gpu.last = ran;
   if (!part_.touches(ran.begin, ran.end)) return;
-  figures.busy.add(ran.op, part_.clipped(ran.begin), part_.clipped(ran.end));
+  figures.busy.add(ran.kind, part_.clipped(ran.begin), part_.clipped(ran.end));
   count_kernel(ran);
   started(ran, gpu, at_once);
 }
 
 void GpusAtWork::count_kernel(const Ran& ran) {
-  if (ran.op != GpuOp::kernel) return;
+  if (ran.kind.op != GpuOp::kernel) return;
   std::uint64_t time = part_.clipped(ran.end) - part_.clipped(ran.begin);
   bool too_many = !has_room_for(by_kernel_, ran.name.id, MAX_KERNELS);
   Kernel& kernel = by_kernel_[too_many ? others_.id : ran.name.id];
@@ -188,15 +198,11 @@ void GpusAtWork::started(const Ran& ran, State& gpu, bool at_once) {
 }
 
 void GpusAtWork::gap(const Ran& ran, State& gpu) {
-  GpuCurve::Piece piece{
-      gpu.busy_since, gpu.all.end(), ran.begin, gpu.kernels.total() - gpu.kernels_before, {}, 0};
-  piece.busy = piece.busy_until - piece.begin;
+  GpuCurve::Piece piece = gpu.pieces.take(gpu.whole, gpu.whole.all().end(), gpu.figures.curve);
   bool is_known = ran.window == gpu.last.window;
-  if (!is_known) piece.end = piece.busy_until;
+  if (is_known) piece.end = ran.begin;
   if (is_known) piece.idle = causes(ran, gpu, piece.busy_until, piece.end);
   gpu.figures.curve.add(piece);
-  gpu.busy_since = ran.begin;
-  gpu.kernels_before = gpu.kernels.total();
   if (is_known) in_part(ran, gpu, piece.idle);
 }
 
@@ -211,7 +217,7 @@ IdleTimes GpusAtWork::causes(const Ran& ran, const State& gpu, std::uint64_t fro
     times[IdleCause::unknown] = to - from;
     return times;
   }
-  std::uint64_t begin = gpu.all.end(), end = ran.begin;
+  std::uint64_t begin = gpu.whole.all().end(), end = ran.begin;
   bool follows_node = ran.is_node && gpu.last.call == ran.call;
   // From here on it was queued.
   std::uint64_t issued = follows_node ? begin : std::clamp(ran.returned, begin, end);
@@ -242,7 +248,7 @@ IdleTimes GpusAtWork::causes(const Ran& ran, const State& gpu, std::uint64_t fro
 
 void GpusAtWork::in_part(const Ran& ran, State& gpu, const IdleTimes& whole) {
   OfGpu& figures = gpu.figures;
-  std::uint64_t begin = gpu.all.end(), end = ran.begin;
+  std::uint64_t begin = gpu.whole.all().end(), end = ran.begin;
   if (begin >= part_.to || end <= part_.from) return;
   GpuGap gap;
   gap.begin = part_.clipped(begin);
@@ -301,13 +307,8 @@ void GpusAtWork::take_windows(State& gpu) {
 void GpusAtWork::close(State& gpu) {
   OfGpu& figures = gpu.figures;
   if (!gpu.any) return;
-  std::uint64_t end = gpu.all.end();
-  figures.curve.add({gpu.busy_since,
-                     end,
-                     end,
-                     gpu.kernels.total() - gpu.kernels_before,
-                     {},
-                     end - gpu.busy_since});
+  std::uint64_t end = gpu.whole.all().end();
+  figures.curve.add(gpu.pieces.take(gpu.whole, end, figures.curve));
   if (!part_.touches(figures.first, end)) return;
   figures.first = part_.clipped(figures.first);
   figures.last = part_.clipped(end);
@@ -361,8 +362,8 @@ CriticalPath GpusAtWork::path_of(std::uint64_t process, std::uint32_t tid, std::
   if (begin < settled_until_) return {};
   for (; at != kept_.end() && at->begin < end; ++at)
     if (process_of_gpu_[at->gpu] == process)
-      operations.push_back(
-          {at->begin, at->end, at->call, at->issued, at->depends, at->queue, at->name});
+      operations.push_back({at->begin, at->end, at->call, at->issued, at->depends, at->queue,
+                            at->name, at->kind.communicates});
   if (operations.empty()) return {};
   return critical_path(operations, calls_.waits_of(process, tid, begin, end), begin, end);
 }

@@ -23,6 +23,7 @@
 #include "analyze/gaps/gpu_curve.hpp"
 #include "analyze/gaps/idle_cause.hpp"
 #include "analyze/gaps/thread_calls.hpp"
+#include "analyze/gaps/work_pieces.hpp"
 #include "analyze/short_names.hpp"
 #include "util/durations.hpp"
 #include "util/hash.hpp"
@@ -66,7 +67,8 @@ class GpusAtWork : public Analysis {
     Durations to_start;                                // from call to beginning on the GPU
     Durations to_idle_start;                           // the same for what an idle GPU began
     std::uint64_t operations = 0, unjoined = 0,
-                  graphs = 0;  // `graphs`: whole launches among kernels
+                  graphs = 0;                   // `graphs`: whole launches among kernels
+    std::uint64_t graphs_with_collectives = 0;  // of these: how long they took is not known
     std::uint64_t late = 0, late_time = 0;
     GpuCurve curve;                // of the whole trace
     std::uint64_t in_windows = 0;  // how much time was measured, if not all
@@ -75,8 +77,11 @@ class GpusAtWork : public Analysis {
     // In which it was measured.
     std::uint64_t window() const { return in_windows ? in_windows : last - first; }
     // In windows more may have been submitted than could be done in their time.
-    std::uint64_t busy_time() const { return std::min(busy.all().total(), window()); }
+    std::uint64_t busy_time() const { return work_time().busy; }
     std::uint64_t idle_time() const { return window() - busy_time(); }
+    // Of the time in which only collectives ran, by the rank that they waited for.
+    TimeByRank waiting() const { return curve.between(first, last).waiting; }
+    WorkTime work_time() const { return cut_to(busy.times(), window()); }
   };
   struct Kernel {
     std::uint64_t count = 0, time = 0, longest = 0;
@@ -104,6 +109,8 @@ class GpusAtWork : public Analysis {
   bool any() const { return seen_ || !not_reported_.empty(); }
   bool is_measured(std::uint64_t process) const;
   void set_name(std::uint64_t process, Name comm);
+  // What collectives of a process waited for on a GPU, once all is read.
+  void set_waits(std::uint64_t process, std::int64_t device, std::vector<WaitForRank> waits);
   // The busiest of the process; null: none did anything.
   const OfGpu* of_process(std::uint64_t process) const;
   std::span<const GpuGap> longest(std::size_t at_most = ALL_GAPS) const {
@@ -115,6 +122,7 @@ class GpusAtWork : public Analysis {
   // Copies to the host of an asynchronous kind that were done when their calls returned.
   const Waited& waited() const { return waited_; }
   std::uint64_t left_out() const { return left_out_; }  // operations of GPUs beyond MAX_GPUS
+  std::uint64_t waits_left_out() const { return waits_left_out_; }  // for ranks
   // The share of GPU operations that are missing, in percent: calls without a report, and reports
   // without valid times.
   double missing_share() const { return missing_share_; }
@@ -145,19 +153,19 @@ class GpusAtWork : public Analysis {
     std::uint32_t tid = 0, gpu = 0, queue = 0;
     std::size_t window = 0;  // in which it was submitted; 0 if it is always measured
     Name name;
-    GpuOp op = GpuOp::kernel;
+    WorkKind kind;
     bool joined = false, has_to_wait = false, is_node = false;
   };
   struct State {  // a GPU for a process
     OfGpu figures;
-    bool any = false;                                  // something is settled
-    std::uint64_t settled = 0;                         // the beginning of the last that is
-    Ran last;                                          // the one that ends last
-    std::uint64_t busy_since = 0, kernels_before = 0;  // of the curve's next piece
-    Union all, kernels;                                // of the whole trace
-    std::map<std::size_t, std::uint64_t> by_window;    // ns at work
-    std::uint64_t before_window = 0;                   // ns at work before the last of these
-    HashSet<std::uint64_t> started;                    // launches of graphs
+    bool any = false;                                // something is settled
+    std::uint64_t settled = 0;                       // the beginning of the last that is
+    Ran last;                                        // the one that ends last
+    Busy whole;                                      // of the whole trace
+    WorkPieces pieces;                               // of it, for the curve
+    std::map<std::size_t, std::uint64_t> by_window;  // ns at work
+    std::uint64_t before_window = 0;                 // ns at work before the last of these
+    HashSet<std::uint64_t> started;                  // launches of graphs
   };
 
   void copied_to_host(const Line& line);
@@ -198,7 +206,7 @@ class GpusAtWork : public Analysis {
   std::vector<std::pair<Name, Kernel>> kernels_;
   std::vector<NotReported> not_reported_;
   Waited waited_;
-  std::uint64_t left_out_ = 0;
+  std::uint64_t left_out_ = 0, waits_left_out_ = 0;
   double missing_share_ = 0;
   bool whole_graphs_ = false, seen_ = false;
   bool sampled_ = false, finishing_ = false;
@@ -223,5 +231,11 @@ void add_gpu_notes(Page& page, const GpusAtWork& times);
 // "host in CUDA calls 60.1 %, launch latency of the GPU 12.0 %": the largest few shares of `whole`.
 std::string causes_text(const IdleTimes& times, std::uint64_t whole, std::size_t at_most);
 Json causes_json(const IdleTimes& times);
+// Of so much time.
+Json communication_json(const WorkTime& work, const TimeByRank& waiting, std::uint64_t time);
+// "rank 1", or "rank 1 and 2 others": the one that was waited for longest.
+std::string awaited_text(const TimeByRank& waiting);
+// Without why it was idle.
+Json gpu_share_json(const GpuCurve::Share& share);
 
 }  // namespace cudabpf::analyze

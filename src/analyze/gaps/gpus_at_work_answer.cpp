@@ -20,6 +20,14 @@ Json op_json(const Busy::OfOp& of) {
           {"union_us", microseconds(of.united.total())}};
 }
 
+Json all_communication_json(const OfGpu& gpu) {
+  Json json = {{"count", gpu.busy.communication().count},
+               {"sum_us", microseconds(gpu.busy.communication().sum)}};
+  json.update(communication_json(gpu.work_time(), gpu.waiting(), gpu.window()));
+  if (gpu.graphs_with_collectives) json["in_whole_graphs"] = gpu.graphs_with_collectives;
+  return json;
+}
+
 Json functions_json(const std::vector<ThreadTime::InFunction>& functions, const Names& names) {
   Json json = Json::object();
   for (const auto& one : functions)
@@ -51,6 +59,8 @@ Json gpu_json(const OfGpu& gpu, const Names& names) {
                {"copies", op_json(gpu.busy.of(GpuOp::copy))},
                {"fills", op_json(gpu.busy.of(GpuOp::set))},
                {"kernels_and_copies_at_once_us", microseconds(gpu.busy.overlap())},
+               {"compute_us", microseconds(gpu.work_time().compute())},
+               {"communication", all_communication_json(gpu)},
                {"idle", times_json(gpu.idle, Means::mean)},
                {"idle_by_cause_us", causes_json(gpu.by_cause)},
                {"gaps_by_main_cause", gaps},
@@ -84,6 +94,13 @@ std::string title_of(const OfGpu& gpu, const Names& names, bool several) {
   return several ? fmt::format("{}, {}", process_name(gpu.pid, names.text(gpu.comm)), name) : name;
 }
 
+std::string time_or_none(std::uint64_t time) { return time ? human_time(time) : std::string(); }
+
+// What the process's busiest GPU did in the inference; null: it is not asked for, or not measured.
+const OfGpu* working(const GpusAtWork& times, const InferenceTime& inference) {
+  return inference.end > inference.begin ? times.of_process(inference.process) : nullptr;
+}
+
 void add_busy(Page& page, const GpusAtWork& times, const InferenceTime& inference,
               std::size_t at_most) {
   bool several = several_processes(times);
@@ -95,18 +112,14 @@ void add_busy(Page& page, const GpusAtWork& times, const InferenceTime& inferenc
                                      {"copies", 1},
                                      {"fills", 3},
                                      {"both at once", 2}});
-  auto time_or_none = [](std::uint64_t time) { return time ? human_time(time) : std::string(); };
-  const OfGpu* working =
-      inference.end > inference.begin ? times.of_process(inference.process) : nullptr;
-  if (working) {
-    GpuCurve::Share share = working->curve.between(inference.begin, inference.end);
+  if (const OfGpu* gpu = working(times, inference)) {
+    GpuCurve::Share share = gpu->curve.between(inference.begin, inference.end);
     table.row(
-        fmt::format("{}, inference", title_of(*working, times.names(), several)),
+        fmt::format("{}, inference", title_of(*gpu, times.names(), several)),
         {percent(share.busy, share.time), human_time(share.busy), human_time(share.idle_time()),
          human_time(share.time), time_or_none(share.kernels), "", "", ""});
   }
-  for (std::size_t i = 0; i < std::min(at_most, times.gpus().size()); i++) {
-    const OfGpu& gpu = times.gpus()[i];
+  for (const OfGpu& gpu : first_of(times.gpus(), at_most)) {
     auto united = [&](GpuOp op) { return time_or_none(gpu.busy.of(op).united.total()); };
     table.row(title_of(gpu, times.names(), several),
               {percent(gpu.busy_time(), gpu.window()), human_time(gpu.busy_time()),
@@ -114,6 +127,34 @@ void add_busy(Page& page, const GpusAtWork& times, const InferenceTime& inferenc
                united(GpuOp::copy), united(GpuOp::set), time_or_none(gpu.busy.overlap())});
   }
   table.add_to(page);
+}
+
+// How the busy time divides, where there were collectives.
+void add_communication(Page& page, const GpusAtWork& times, const InferenceTime& inference,
+                       std::size_t at_most) {
+  bool several = several_processes(times);
+  Table table("of that, collectives",
+              {{"exposed"}, {"share"}, {"waiting", 0}, {"for", 1, true}, {"hidden"}, {"compute"}});
+  auto row = [&](std::string name, const WorkTime& work, const TimeByRank& waiting,
+                 std::uint64_t time) {
+    if (!work.communication) return;
+    table.row(std::move(name), {human_time(work.exposed), percent(work.exposed, time),
+                                time_or_none(time_waited(waiting)), awaited_text(waiting),
+                                human_time(work.hidden()), human_time(work.compute())});
+  };
+  if (const OfGpu* gpu = working(times, inference)) {
+    GpuCurve::Share share = gpu->curve.between(inference.begin, inference.end);
+    row(fmt::format("{}, inference", title_of(*gpu, times.names(), several)), share, share.waiting,
+        share.time);
+  }
+  for (const OfGpu& gpu : first_of(times.gpus(), at_most))
+    row(title_of(gpu, times.names(), several), gpu.work_time(), gpu.waiting(), gpu.window());
+  if (table.empty()) return;
+  table.add_to(page);
+  page.paragraph(
+      "Exposed: only collectives ran, which may have waited for other GPUs. Hidden: other work ran "
+      "at the same time.",
+      2);
 }
 
 void add_causes(Page& page, const GpusAtWork& times, std::size_t at_most) {
@@ -202,6 +243,39 @@ void add_longest(Page& page, const GpusAtWork& times) {
 
 }  // namespace
 
+Json communication_json(const WorkTime& work, const TimeByRank& waiting, std::uint64_t time) {
+  Json json = {{"union_us", microseconds(work.communication)},
+               {"hidden_us", microseconds(work.hidden())},
+               {"exposed_us", microseconds(work.exposed)},
+               {"exposed_share", share(work.exposed, time)}};
+  if (waiting.empty()) return json;
+  json["waiting_us"] = microseconds(time_waited(waiting));
+  json["waiting_share"] = share(time_waited(waiting), time);
+  Json by_rank = Json::array();
+  for (auto [rank, wait] : waiting)
+    by_rank.push_back({{"rank", rank}, {"time_us", microseconds(wait)}});
+  json["waiting_for"] = std::move(by_rank);
+  return json;
+}
+
+std::string awaited_text(const TimeByRank& waiting) {
+  if (waiting.empty()) return {};
+  auto most = std::max_element(waiting.begin(), waiting.end(),
+                               [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::string text = fmt::format("rank {}", most->first);
+  if (waiting.size() > 1) text += " and " + count_of(waiting.size() - 1, "other", "others");
+  return text;
+}
+
+Json gpu_share_json(const GpuCurve::Share& share) {
+  return {{"time_us", microseconds(share.time)},
+          {"busy_us", microseconds(share.busy)},
+          {"kernels_us", microseconds(share.kernels)},
+          {"compute_us", microseconds(share.compute())},
+          {"communication", communication_json(share, share.waiting, share.time)},
+          {"idle_us", microseconds(share.idle_time())}};
+}
+
 Json causes_json(const IdleTimes& times) {
   Json json = Json::object();
   for (std::size_t i = 0; i < IDLE_CAUSES; i++)
@@ -240,7 +314,8 @@ Json gpus_at_work_json(const GpusAtWork& times, std::size_t gaps_at_most) {
       {"copies_that_waited",
        {{"count", times.waited().calls}, {"time_us", microseconds(times.waited().time)}}},
       {"missing_share", times.missing_share()},
-      {"left_out", times.left_out()}};
+      {"left_out", times.left_out()},
+      {"waits_left_out", times.waits_left_out()}};
 }
 
 Json gpu_gaps_columns() { return page_columns(GPU_GAP_COLUMNS); }
@@ -261,11 +336,12 @@ void add_gpu_kernels(Page& page, const GpusAtWork& times, std::size_t at_most) {
 
 void add_gpu_notes(Page& page, const GpusAtWork& times) {
   auto note = [&](const std::string& text) { page.paragraph(text, 2); };
-  std::uint64_t late = 0, unjoined = 0, operations = 0;
+  std::uint64_t late = 0, unjoined = 0, operations = 0, whole_collectives = 0;
   for (const OfGpu& gpu : times.gpus()) {
     late += gpu.late;
     unjoined += gpu.unjoined;
     operations += gpu.operations;
+    whole_collectives += gpu.graphs_with_collectives;
   }
   for (const OfGpu& gpu : times.gpus())
     if (gpu.in_windows)
@@ -278,6 +354,10 @@ void add_gpu_notes(Page& page, const GpusAtWork& times) {
                                                  : ""));
   if (times.is_whole_graphs())
     note("A launch of a graph counts as busy from its beginning to its end (--gpu=graphs).");
+  if (whole_collectives)
+    note(fmt::format(
+        "It is not known how long collectives took in {}, which were measured as wholes.",
+        count_of(whole_collectives, "launch of a graph", "launches of graphs")));
   if (unjoined)
     note(fmt::format("It is not known which call asked for {} of {}.", with_commas(unjoined),
                      count_of(operations, "kernel, copy or fill", "kernels, copies and fills")));
@@ -290,6 +370,9 @@ void add_gpu_notes(Page& page, const GpusAtWork& times) {
         fmt::format("{} came too late in the trace to be placed: they are counted, but not in the "
                     "GPU's busy time.",
                     count_of(late, "kernel, copy or fill", "kernels, copies and fills")));
+  if (std::uint64_t waits = times.waits_left_out())
+    note(fmt::format("{} for ranks are more than are kept, and count as transfer.",
+                     count_of(waits, "wait", "waits")));
   if (times.left_out())
     note(fmt::format(
         "{} of other GPUs and processes are left out.",
@@ -302,6 +385,7 @@ void add_gpus_at_work(Page& page, const GpusAtWork& times, const InferenceTime& 
   std::size_t shown = std::min(at_most, GPUS);
   if (times.gpus().empty()) page.line("No GPU did anything in this part.");
   if (!times.gpus().empty()) add_busy(page, times, inference, shown);
+  add_communication(page, times, inference, shown);
   add_gpu_notes(page, times);
   add_causes(page, times, shown);
   add_longest(page, times);

@@ -18,11 +18,20 @@ void Execution::finish(const TraceFacts& facts) {
   if (!threads_.threads().empty()) look_at(threads_.threads().front());
 }
 
+void Execution::set_waits(std::uint64_t process, std::int64_t device,
+                          std::vector<WaitForRank> waits) {
+  gpus_.set_waits(process, device, std::move(waits));
+  if (thread_) look_at(*thread_);
+}
+
 void Execution::look_at(const ThreadWork& thread) {
   thread_ = &thread;
   process_ = nullptr;
   iterations_ = find_iterations(thread, part_);
   phases_ = find_phases(thread, iterations_, trace_end_, part_);
+  if (const GpusAtWork::OfGpu* gpu = gpus_.of_process(thread.process))
+    for (Phase& phase : phases_.phases)
+      if (phase.end > phase.begin) phase.gpu = gpu->curve.between(phase.begin, phase.end);
   for (const Idle::OfProcess& process : idle_.processes())
     if (process.number == thread_->process) process_ = &process;
 }

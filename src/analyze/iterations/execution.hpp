@@ -2,6 +2,9 @@
 // long its process left the GPU idle: as it is concluded from waits, and as GPUs' own times show.
 #pragma once
 
+#include <utility>
+#include <vector>
+
 #include "analyze/gaps/gpus_at_work.hpp"
 #include "analyze/gaps/idle.hpp"
 #include "analyze/iterations/iterations.hpp"
@@ -24,6 +27,9 @@ class Execution : public Analysis {
   void line(const Line& line) override;
   void outside(const Line& line) override { this->line(line); }
   void finish(const TraceFacts& facts) override;
+
+  // After the end: what collectives of a process waited for on a GPU.
+  void set_waits(std::uint64_t process, std::int64_t device, std::vector<WaitForRank> waits);
 
   const Idle& idle() const { return idle_; }
   const GpusAtWork& gpus() const { return gpus_; }

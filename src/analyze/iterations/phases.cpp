@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analyze/gaps/gpus_at_work.hpp"
 #include "util/page/table.hpp"
 
 namespace cudabpf::analyze {
@@ -156,6 +157,7 @@ Json phases_json(const Phases& phases) {
       one["end_us"] = microseconds(phase.end);
       one["calls"] = phase.calls;
       one["in_calls_us"] = microseconds(phase.in_calls);
+      if (phase.gpu) one["gpu"] = gpu_share_json(*phase.gpu);
     }
     if (!phase.note.empty()) one["note"] = phase.note;
     json.push_back(std::move(one));

@@ -6,9 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "analyze/gaps/gpu_curve.hpp"
 #include "analyze/iterations/iterations.hpp"
 
 namespace cudabpf::analyze {
@@ -16,12 +18,13 @@ namespace cudabpf::analyze {
 struct Phase {
   std::string name;
   bool seen = false;
-  std::uint64_t time = 0;            // ns
-  std::uint64_t calls = 0;           // of a window: those that began in it
-  std::uint64_t in_calls = 0;        // of a window: the part of its time in CUDA calls
-  bool is_work = false;              // what the program is for: inference
-  std::uint64_t begin = 0, end = 0;  // of a window; end 0: it is not a window
-  std::string note;                  // a remark, or why it is not seen
+  std::uint64_t time = 0;              // ns
+  std::uint64_t calls = 0;             // of a window: those that began in it
+  std::uint64_t in_calls = 0;          // of a window: the part of its time in CUDA calls
+  bool is_work = false;                // what the program is for: inference
+  std::uint64_t begin = 0, end = 0;    // of a window; end 0: it is not a window
+  std::string note;                    // a remark, or why it is not seen
+  std::optional<GpuCurve::Share> gpu;  // what a GPU did in a window, if that is measured
 };
 
 struct Phases {

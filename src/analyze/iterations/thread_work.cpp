@@ -80,13 +80,15 @@ ThreadsAtWork::Open& ThreadsAtWork::thread(const Line& line) {
     process.host = line.process->host;
     process.comm = line.process->comm;
     process.command = line.process->command;
+    process.rank = line.process->rank;
   }
   last_key_ = key;
   return *(last_ = &at->second);
 }
 
 void ThreadsAtWork::line(const Line& line) {
-  if (line.kind == LineKind::process) process(line);
+  bool is_about_process = line.kind == LineKind::process || line.kind == LineKind::communicator;
+  if (is_about_process && line.process) process(line);
   if (line.kind == LineKind::call) call(line);
   for (const Process* gone : line.gone) {
     bool seen = gone->pid == line.pid;  // else it was only quiet for a long time
@@ -99,6 +101,7 @@ void ThreadsAtWork::process(const Line& line) {
   if (auto known = open_processes_.find(number); known != open_processes_.end()) {
     known->second.work.comm = line.process->comm;
     known->second.work.command = line.process->command;
+    known->second.work.rank = line.process->rank;
   }
   if (!line.new_program) return;
   for (auto at = open_.lower_bound({number, 0}); at != open_.end() && at->first.first == number;

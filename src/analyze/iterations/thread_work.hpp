@@ -84,6 +84,7 @@ struct ProcessWork {
   std::uint32_t pid = 0;
   Name host;           // where there are several
   Name comm, command;  // if known
+  std::optional<std::uint32_t> rank;
   std::uint64_t threads = 0, calls = 0, launches = 0, waiting = 0;
 
   void add(const ProcessWork& other);

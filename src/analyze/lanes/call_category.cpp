@@ -12,9 +12,16 @@ namespace {
 
 // Several types share a category, or a picture would have too many colours.
 constexpr std::pair<std::string_view, Category> CATEGORY_OF_TYPE[] = {
-    {"init", Category::init},     {"context", Category::context},   {"module", Category::module},
-    {"memory", Category::memory}, {"transfer", Category::transfer}, {"kernel", Category::kernel},
-    {"graph", Category::graph},   {"sync", Category::sync},
+    {"init", Category::init},
+    {"context", Category::context},
+    {"module", Category::module},
+    {"memory", Category::memory},
+    {"transfer", Category::transfer},
+    {"kernel", Category::kernel},
+    {"graph", Category::graph},
+    {"sync", Category::sync},
+    {"collective", Category::collective},
+    {"group", Category::collective},
 };
 
 }  // namespace
@@ -28,6 +35,7 @@ const CategoryLook& look_of(Category category) {
       {"transfer", "T", "t", "36", "#1f93a2"},
       {"kernel", "K", "k", "32", "#3f9b45"},
       {"graph", "G", "g", "92", "#6fae35"},
+      {"collective", "N", "n", "94", "#5a1fe0"},
       {"wait", "░", "·", "31", "#f4c9c5", true},
       {"waiting copy", "▒", "-", "36", "#b5e3ea", true},
       {"captured", "P", "p", "93", "#a9a25a"},
@@ -57,6 +65,7 @@ Category CallCategories::of(const Line& line) const {
 }
 
 Category category_of_work(const Line& work) {
+  if (work.communicates) return Category::collective;
   if (work.op == Type::kernel) return Category::kernel;
   if (work.op == Type::graph) return Category::graph;
   return work.op == Op::set ? Category::memory : Category::transfer;

@@ -18,6 +18,7 @@ enum class Category : std::uint8_t {
   transfer,
   kernel,
   graph,
+  collective,  // between GPUs
   sync,
   waiting_copy,  // to the host, returning when it is done
   captured,      // into a graph, instead of being done
@@ -25,7 +26,7 @@ enum class Category : std::uint8_t {
   unfinished,  // it never returned
   driver,      // not a call, but an operation on the driver's devices
 };
-constexpr std::size_t CATEGORIES = 12;  // those of calls
+constexpr std::size_t CATEGORIES = 13;  // those of calls
 
 // How a category is drawn. Waiting is lighter than work.
 struct CategoryLook {

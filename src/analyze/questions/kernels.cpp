@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "analyze/derived/classes_by_name.hpp"
 #include "analyze/derived/processes.hpp"
-#include "analyze/questions/classes_by_name.hpp"
 #include "analyze/work.hpp"
 #include "util/hash.hpp"
 #include "util/limited.hpp"

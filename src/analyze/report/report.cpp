@@ -63,11 +63,9 @@ std::string missing_text(const TraceFacts& facts) {
 
 // How the page draws the rows of these answers.
 Json columns_json() {
-  Json all = {{"functions", calls_columns()},
-              {"ioctls", ioctls_columns()},
-              {"idle", gaps_columns()},
-              {"gpu_idle", gpu_gaps_columns()},
-              {"blocks", memory_columns()}};
+  Json all = {{"functions", calls_columns()}, {"ioctls", ioctls_columns()},
+              {"idle", gaps_columns()},       {"gpu_idle", gpu_gaps_columns()},
+              {"blocks", memory_columns()},   {"steps", steps_columns()}};
   all.update(kernels_columns());
   all.update(errors_columns());
   return all;

@@ -20,7 +20,7 @@ using Lane = std::vector<const ReportEvent*>;
 // The numbers that an event has, in the order of web/src/data/timeline.ts.
 struct Columns {
   PackedNumbers begin, duration, kind, details, stream, id, count, busy;
-  PackedNumbers iteration_begin, iteration_time, iteration_launches;  // one each
+  PackedNumbers iteration_begin, iteration_time, iteration_launches, iteration_exposed;  // one each
 
   void add(const Lane& lane) {
     std::uint64_t before = 0, id_before = 0;
@@ -37,7 +37,7 @@ struct Columns {
       id_before = event->id;
     }
   }
-  std::array<std::pair<const char*, const PackedNumbers*>, 11> all() const {
+  std::array<std::pair<const char*, const PackedNumbers*>, 12> all() const {
     return {{{"begin", &begin},
              {"duration", &duration},
              {"kind", &kind},
@@ -48,7 +48,8 @@ struct Columns {
              {"busy", &busy},
              {"iteration_begin", &iteration_begin},
              {"iteration_time", &iteration_time},
-             {"iteration_launches", &iteration_launches}}};
+             {"iteration_launches", &iteration_launches},
+             {"iteration_exposed", &iteration_exposed}}};
   }
 };
 
@@ -204,6 +205,7 @@ Json iterations_json(const ReportTimeline& timeline, const Execution& execution,
   if (each.empty() || !execution.thread()) return nullptr;
   std::size_t first = 0, count = 0;
   std::uint64_t left_out = 0, before = 0;
+  const auto* gpu = execution.gpus().of_process(execution.thread()->process);
   for (std::size_t i = 0; i < each.size(); i++) {
     const Iteration& one = each[i];
     if (one.begin < timeline.from()) continue;
@@ -216,6 +218,7 @@ Json iterations_json(const ReportTimeline& timeline, const Execution& execution,
     columns.iteration_begin.add(one.begin - before);
     columns.iteration_time.add(std::clamp(one.end, one.begin, ReportTimeline::LATEST) - one.begin);
     columns.iteration_launches.add(one.launches);
+    columns.iteration_exposed.add(gpu ? gpu->curve.between(one.begin, one.end).exposed : 0);
     before = one.begin;
   }
   const ThreadWork& thread = *execution.thread();

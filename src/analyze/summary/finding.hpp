@@ -15,8 +15,8 @@ struct Finding {
   enum class Sure : std::uint8_t { known, likely };
   static std::string_view text_of(Sure sure) { return sure == Sure::known ? "known" : "likely"; }
 
-  std::string_view id;     // for programs: "host_bound"
-  std::string_view title;  // for people: "Host-bound"
+  std::string_view id;  // for programs: "host_bound"
+  std::string title;    // for people: "Host-bound"
   Sure sure = Sure::known;
   std::string text;
   std::uint64_t begin = 0, end = 0;  // ns: where the trace shows it
@@ -24,9 +24,7 @@ struct Finding {
   std::vector<std::pair<std::string_view, double>> figures;
 
   // "Host-bound, probably"
-  std::string heading() const {
-    return std::string(title) + (sure == Sure::likely ? ", probably" : "");
-  }
+  std::string heading() const { return title + (sure == Sure::likely ? ", probably" : ""); }
   void add_call(std::uint64_t call) {
     if (call && std::find(calls.begin(), calls.end(), call) == calls.end()) calls.push_back(call);
   }

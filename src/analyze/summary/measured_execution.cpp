@@ -32,9 +32,13 @@ Json path_json(const CriticalPath& path, const Names& names) {
     operations.push_back({{"name", names.text(work.name)},
                           {"count", work.count},
                           {"time_us", microseconds(work.time)}});
-  return {{"begin_us", microseconds(path.begin)},  {"end_us", microseconds(path.end)},
-          {"work_us", microseconds(path.working)}, {"latency_us", microseconds(path.latency)},
-          {"host_us", microseconds(path.host)},    {"operations", operations}};
+  return {{"begin_us", microseconds(path.begin)},
+          {"end_us", microseconds(path.end)},
+          {"work_us", microseconds(path.working)},
+          {"latency_us", microseconds(path.latency)},
+          {"host_us", microseconds(path.host)},
+          {"operations", operations},
+          {"communication_us", microseconds(path.communication)}};
 }
 
 }  // namespace
@@ -53,9 +57,11 @@ MeasuredExecution measured_of(const Execution& execution, const Stretch& stretch
       GpuCurve::Share share = gpu.curve.between(one.begin, one.end);
       if (share.time < one.end - one.begin) continue;  // it was measured in part, or not at all
       measured.busy.push_back(share.busy);
+      measured.exposed.push_back(share.exposed);
       measured.share.add(share);
     }
     std::sort(measured.busy.begin(), measured.busy.end());
+    std::sort(measured.exposed.begin(), measured.exposed.end());
     measured.path = usual_path(execution, gpu);
   }
   if (measured.busy.empty()) measured.share = gpu.curve.between(stretch.begin, stretch.end);
@@ -68,21 +74,20 @@ MeasuredExecution measured_of(const Execution& execution, const Stretch& stretch
 Json measured_execution_json(const MeasuredExecution& work, const Names& names) {
   if (!work.gpu) return nullptr;
   const GpuCurve::Share& share = work.share;
-  Json json = {{"pid", work.gpu->pid},
-               {"device", work.gpu->device},
-               {"time_us", microseconds(share.time)},
-               {"busy_us", microseconds(share.busy)},
-               {"kernels_us", microseconds(share.kernels)},
-               {"idle_us", microseconds(share.idle_time())},
-               {"idle_by_cause_us", causes_json(share.idle)},
-               {"judged", work.can_judge}};
+  Json json = {{"pid", work.gpu->pid}, {"device", work.gpu->device}};
+  json.update(gpu_share_json(share));
+  json["idle_by_cause_us"] = causes_json(share.idle);
+  json["judged"] = work.can_judge;
   if (work.path.time()) json["critical_path"] = path_json(work.path, names);
-  if (!work.busy.empty())
-    json["each_iteration"] = {{"count", work.busy.size()},
-                              {"busy_mean_us", microseconds(share.busy / work.busy.size())},
+  if (std::size_t count = work.busy.size())
+    json["each_iteration"] = {{"count", count},
+                              {"busy_mean_us", microseconds(share.busy / count)},
                               {"busy_p50_us", microseconds(quantile_of(work.busy, 0.5))},
                               {"busy_p99_us", microseconds(quantile_of(work.busy, 0.99))},
-                              {"idle_mean_us", microseconds(share.idle_time() / work.busy.size())}};
+                              {"exposed_mean_us", microseconds(share.exposed / count)},
+                              {"exposed_p50_us", microseconds(quantile_of(work.exposed, 0.5))},
+                              {"exposed_p99_us", microseconds(quantile_of(work.exposed, 0.99))},
+                              {"idle_mean_us", microseconds(share.idle_time() / count)}};
   return json;
 }
 

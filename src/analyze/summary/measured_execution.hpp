@@ -14,9 +14,10 @@ namespace cudabpf::analyze {
 struct MeasuredExecution {
   const GpusAtWork::OfGpu* gpu = nullptr;  // the process's busiest; null: nothing is measured
   GpuCurve::Share share;                   // of the stretch
-  std::vector<std::uint64_t> busy;         // of the iterations whose times are known, sorted
-  CriticalPath path;                       // of a usual iteration; no time: it is not known
-  bool can_judge = false;                  // nearly all that it did is in the trace
+  // Of the iterations whose times are known, sorted.
+  std::vector<std::uint64_t> busy, exposed;
+  CriticalPath path;       // of a usual iteration; no time: it is not known
+  bool can_judge = false;  // nearly all that it did is in the trace
 
   double percent_of(std::uint64_t time) const { return analyze::share(time, share.time); }
   std::string part_text(std::uint64_t time) const { return percent(time, share.time); }

@@ -8,10 +8,11 @@ namespace cudabpf::analyze {
 namespace {
 
 // Percent of the stretch.
-constexpr double KERNELS_MUCH = 50;          // a kernel runs
+constexpr double KERNELS_MUCH = 50;          // a kernel runs that is no collective's
 constexpr double KERNELS_ALWAYS = 80;        // hardly anything else can be waited for
 constexpr double MEASURED_HOST_MUCH = 50;    // the GPU is idle because the host issues late
 constexpr double PATH_MUCH = 50;             // of an iteration's critical path
+constexpr double EXPOSED_MUCH = 20;          // only collectives run
 constexpr double MEASURED_COPIES_MUCH = 20;  // only copies and fills run
 constexpr double QUEUED_MUCH = 25;           // the GPU is idle though work was issued
 
@@ -41,7 +42,7 @@ std::string idle_text(const Judged& judged) {
 
 // A kernel may run half of the time and hold nothing up, where the host takes longer meanwhile.
 bool waits_for_work(const CriticalPath& path) {
-  return !path.time() || share(path.working, path.time()) >= PATH_MUCH;
+  return !path.time() || share(path.working - path.communication, path.time()) >= PATH_MUCH;
 }
 bool waits_for_host(const CriticalPath& path) {
   return path.time() && share(path.host, path.time()) >= PATH_MUCH;
@@ -57,7 +58,7 @@ void add_gaps(Finding& finding, const Judged& judged) {
 
 Found kernels(const Judged& judged) {
   const MeasuredExecution& work = judged.measured;
-  double running = work.percent_of(work.share.kernels);
+  double running = work.percent_of(work.share.own_kernels);
   if (running < KERNELS_MUCH || (running < KERNELS_ALWAYS && !waits_for_work(work.path))) return {};
   Finding one = judged.finding("gpu_bound", "GPU-bound");
   one.text = busy_text(judged) + ", measured";
@@ -72,9 +73,53 @@ Found kernels(const Judged& judged) {
   return one;
 }
 
+std::string whole_text(const Judged& judged) {
+  return judged.stretch.rounds ? "an iteration" : "the work";
+}
+
+// What a typical iteration waits for, which may be less than what runs.
+std::string path_text(const Judged& judged) {
+  const CriticalPath& path = judged.measured.path;
+  if (!path.time()) return {};
+  return fmt::format("; a typical iteration spends {} waiting for collectives",
+                     percent(path.communication, path.time()));
+}
+
+// A GPU that runs nothing but collectives does not work for the program: it waits for other ranks,
+// …
+Found waiting(const Judged& judged) {
+  const MeasuredExecution& work = judged.measured;
+  const TimeByRank& waiting = work.share.waiting;
+  if (work.percent_of(time_waited(waiting)) < EXPOSED_MUCH) return {};
+  Finding one = judged.finding("waiting_for_rank", "Waiting for " + awaited_text(waiting));
+  one.text = fmt::format(
+      "{} of {}, in collectives that nothing hides, measured; {}, for {} with other work{}. What "
+      "that rank does meanwhile is what to look at: --pid chooses its process.",
+      work.part_text(time_waited(waiting)), whole_text(judged), busy_text(judged),
+      work.part_text(work.share.compute()), path_text(judged));
+  return one;
+}
+
+// … or moves data.
+Found communication(const Judged& judged) {
+  const MeasuredExecution& work = judged.measured;
+  bool is_split = !work.share.waiting.empty();
+  std::uint64_t moving = work.share.exposed - time_waited(work.share.waiting);
+  if (work.percent_of(moving) < EXPOSED_MUCH) return {};
+  Finding one = judged.finding("communication", "Communication");
+  one.text = fmt::format(
+      "{} of {} is collectives that nothing hides{}, measured; {}, for {} with other work{}. {}Run "
+      "other work beside the collectives, in another stream, or make fewer and larger ones.",
+      work.part_text(moving), whole_text(judged), is_split ? ", without waiting for ranks" : "",
+      busy_text(judged), work.part_text(work.share.compute()), path_text(judged),
+      is_split ? "" : "Part of it may be waiting for other ranks. ");
+  return one;
+}
+
 Found late_host(const Judged& judged) {
   const MeasuredExecution& work = judged.measured;
-  bool holds_up = waits_for_host(work.path) && work.percent_of(work.share.kernels) < KERNELS_ALWAYS;
+  bool holds_up =
+      waits_for_host(work.path) && work.percent_of(work.share.own_kernels) < KERNELS_ALWAYS;
   if (work.percent_of(work.share.idle.host()) < MEASURED_HOST_MUCH && !holds_up) return {};
   Finding one = judged.finding("host_bound", "Host-bound");
   one.text =
@@ -115,7 +160,7 @@ Found queued(const Judged& judged) {
 
 std::vector<Finding> measured_bounds(const Judged& judged) {
   std::vector<Finding> found;
-  for (auto rule : {kernels, late_host, copies, queued})
+  for (auto rule : {kernels, waiting, communication, late_host, copies, queued})
     if (Found one = rule(judged)) found.push_back(std::move(*one));
   return found;
 }
@@ -135,6 +180,9 @@ void add_measured_figures(Finding& finding, const Judged& judged) {
   add("gpu_busy_share", work.share.busy);
   add("gpu_kernels_share", work.share.kernels);
   add("gpu_only_copies_share", work.only_copies());
+  add("gpu_communication_share", work.share.communication);
+  add("gpu_exposed_communication_share", work.share.exposed);
+  add("gpu_waiting_for_ranks_share", time_waited(work.share.waiting));
   add("gpu_idle_share", work.share.idle_time());
   add("gpu_idle_by_host_share", work.share.idle.host());
   add("gpu_idle_though_issued_share", work.share.idle.queue());

@@ -16,18 +16,21 @@ Summary::Summary(Names& names, ThreadFilter wanted, Part part, Moments moments, 
 void Summary::line(const Line& line) {
   totals_.line(line);
   execution_.line(line);
+  waits_.line(line);
   memory_.line(line);
 }
 
 void Summary::outside(const Line& line) {
   totals_.outside(line);
   execution_.outside(line);
+  waits_.outside(line);
   memory_.outside(line);
 }
 
 void Summary::finish(const TraceFacts& facts) {
   totals_.finish(facts);
   execution_.finish(facts);
+  waits_.finish(facts);
   memory_.finish(facts);
   header_ = facts.header;
   duration_ = part_.clipped(facts.duration()) - part_.clipped(0);

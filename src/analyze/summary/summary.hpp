@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "analyze/collectives/execution_waits.hpp"
 #include "analyze/iterations/execution.hpp"
 #include "analyze/memory/memory.hpp"
 #include "analyze/summary/judged.hpp"
 #include "analyze/summary/measured_execution.hpp"
+#include "analyze/summary/steps.hpp"
 #include "analyze/summary/stretch.hpp"
 #include "analyze/summary/totals.hpp"
 #include "analyze/summary/verdict.hpp"
@@ -47,6 +49,7 @@ class Summary : public Analysis {
   void add_head(Page& page) const;
   std::string traced_text() const;
   void add_shown(Page& page, bool always) const;
+  const Finding* bound_of(std::uint64_t process) const;  // null: it is not judged
   void add_processes(Page& page, std::size_t at_most) const;
   void add_devices(Page& page) const;
   void add_answers(Page& page, bool all) const;
@@ -90,10 +93,11 @@ class Summary : public Analysis {
   Part part_;
   Totals totals_;
   Execution execution_;
+  ExecutionWaits waits_{names_, execution_, part_};
   Memory memory_;
   Stretch stretch_;
   MeasuredExecution measured_;
-  std::map<std::uint64_t, Finding> bounds_;  // what bounds each process, by its number
+  std::vector<Steps> steps_;  // of each process with a thread at work
   Moments moments_;
   std::vector<Finding> verdict_;
   TraceHeader header_;

@@ -56,6 +56,19 @@ std::string op_text(std::string_view name, const Busy::OfOp& of) {
                      of.sum > time ? fmt::format(" ({} added up)", human_time(of.sum)) : "");
 }
 
+// "; collectives 2.60 ms, 42.3 % of it hidden by other work"
+std::string communication_text(const GpusAtWork::OfGpu& gpu) {
+  WorkTime work = gpu.work_time();
+  if (!work.communication) return {};
+  std::string text =
+      fmt::format("; collectives {}, {} of it hidden by other work", human_time(work.communication),
+                  percent(work.hidden(), work.communication));
+  if (TimeByRank waiting = gpu.waiting(); !waiting.empty())
+    text += fmt::format(" and {} of it waiting for {}",
+                        percent(time_waited(waiting), work.communication), awaited_text(waiting));
+  return text;
+}
+
 // "193": three figures that count.
 std::string figures(double number) {
   return number >= 1000 ? with_commas(static_cast<std::uint64_t>(std::llround(number)))
@@ -143,8 +156,12 @@ std::string Summary::iterations_answer(const Page&) const {
                         percent(iterations.spent.in_calls, times.total()),
                         percent(iterations.spent.waiting, times.total()));
   if (!measured_.busy.empty())
-    text += fmt::format("; GPU {} busy for {} of each (p50), measured", measured_.gpu->device,
-                        human_time(quantile_of(measured_.busy, 0.5)));
+    text += fmt::format("; GPU {} busy for {} of each (p50){}, measured", measured_.gpu->device,
+                        human_time(quantile_of(measured_.busy, 0.5)),
+                        measured_.share.communication
+                            ? fmt::format(", with exposed communication for {}",
+                                          human_time(quantile_of(measured_.exposed, 0.5)))
+                            : "");
   if (execution_.thread()->segments_left_out)
     text += fmt::format("; only the first {} waits are looked at",
                         with_commas(ThreadsAtWork::MAX_SEGMENTS));
@@ -214,6 +231,7 @@ std::string Summary::busy_answer(const Page&) const {
       text += fmt::format(" (± {:.1f})", 100 * error);
     text += fmt::format(" of {} {}, measured", human_time(gpu.window()), times.window_text());
     text += op_text("kernels", gpu.busy.of(GpuOp::kernel));
+    text += communication_text(gpu);
     text += op_text("copies", gpu.busy.of(GpuOp::copy));
     text += op_text("fills", gpu.busy.of(GpuOp::set));
     if (std::uint64_t both = gpu.busy.overlap())

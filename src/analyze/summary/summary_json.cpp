@@ -165,6 +165,7 @@ Json Summary::json() const {
                   {"loading_calls", execution_.phases().loading_calls},
                   {"iterations", iterations_json()},
                   {"phases", phases_json(execution_.phases())},
+                  {"steps", steps_json(steps_, names_)},
                   {"gaps", idle_json(execution_.idle(), Judged::GAPS)},
                   {"inference_idle",
                    {{"time_us", microseconds(inference_time())},

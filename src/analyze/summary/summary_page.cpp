@@ -97,7 +97,11 @@ void Summary::add_answers(Page& page, bool all) const {
     if (answer.last_before_tables) {
       if (execution_.gpus().measured())
         add_gpu_kernels(page, execution_.gpus(), all ? MANY_KERNELS : SOME_KERNELS);
-      add_phases(page, execution_.phases(), all);
+      if (steps_.size() > 1) add_steps(page, steps_, names_);
+      if (steps_.size() > 1)
+        add_phases_beside(page, steps_, all);
+      else
+        add_phases(page, execution_.phases(), all);
       page.blank();
     }
   }

@@ -32,9 +32,18 @@ void Summary::judge_processes(const Seen& seen) {
   // The busiest comes last: it is the one that everything else is about.
   for (auto thread = threads.rbegin(); thread != threads.rend(); ++thread) {
     if (threads.size() > 1) execution_.look_at(*thread);
-    if (auto found = bounds(Judged(seen)); !found.empty())
-      bounds_.emplace(thread->process, std::move(found.front()));
+    if (!thread->launches) continue;
+    Judged judged(seen);
+    steps_.push_back(steps_of(judged));
+    if (auto found = bounds(judged); !found.empty()) steps_.back().bound = std::move(found.front());
   }
+  sort_steps(steps_);
+}
+
+const Finding* Summary::bound_of(std::uint64_t process) const {
+  for (const Steps& steps : steps_)
+    if (steps.process == process && steps.bound) return &*steps.bound;
+  return nullptr;
 }
 
 std::string Summary::process_text(std::uint64_t number, std::uint32_t pid) const {
@@ -105,8 +114,8 @@ void Summary::add_processes(Page& page, std::size_t at_most) const {
       others.add(process);
       continue;
     }
-    auto bound = bounds_.find(process.number);
-    std::string text = bound == bounds_.end() ? "" : bound->second.heading();
+    const Finding* bound = bound_of(process.number);
+    std::string text = bound ? bound->heading() : "";
     if (process.number == shown) text += text.empty() ? "shown below" : " (shown below)";
     std::string host =
         process.host ? fmt::format(" on {}", names_.text(process.host)) : std::string();
@@ -136,12 +145,10 @@ Json Summary::processes_json() const {
     if (process.host) one["host"] = names_.text(process.host);
     one.update(figures_json(process));
     if (auto gpu = gpu_time_of(process.number)) one["gpu_us"] = microseconds(*gpu);
-    auto bound = bounds_.find(process.number);
     one["verdict"] = nullptr;
-    if (bound != bounds_.end())
-      one["verdict"] = {{"id", bound->second.id},
-                        {"title", bound->second.title},
-                        {"sure", Finding::text_of(bound->second.sure)}};
+    if (const Finding* bound = bound_of(process.number))
+      one["verdict"] = {
+          {"id", bound->id}, {"title", bound->title}, {"sure", Finding::text_of(bound->sure)}};
     json.push_back(std::move(one));
   }
   return json;

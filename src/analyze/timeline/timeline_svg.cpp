@@ -70,8 +70,11 @@ class Gantt {
   void draw_legend() {
     double x = LEFT;
     for (std::size_t i = 0; i <= CATEGORIES; i++) {
-      if (static_cast<Category>(i) == Category::captured && !any_captured()) continue;
-      const CategoryLook& look = look_of(static_cast<Category>(i));
+      auto category = static_cast<Category>(i);
+      // Most programs have neither.
+      bool is_rare = category == Category::captured || category == Category::collective;
+      if (is_rare && !is_drawn(category)) continue;
+      const CategoryLook& look = look_of(category);
       svg_.rect(x, 34, 12, 12, look.svg);
       svg_.text(x + 16, 44, look.name, 12);
       x += 30 + 7.5 * static_cast<double>(look.name.size());
@@ -88,16 +91,19 @@ class Gantt {
     svg_.text(LEFT, 80, shortened(note_of_view(timeline_, view_, {}), MAX_NOTE), 11);
   }
 
-  // Most programs capture nothing.
-  bool any_captured() const {
-    auto captured = [](const Bar& bar) {
-      auto parts = bar.parts();
-      return std::any_of(parts.begin(), parts.end(),
-                         [](const Alike& part) { return part.category == Category::captured; });
+  bool is_drawn(Category category) const {
+    auto has = [&](const BarRow& row) {
+      return std::any_of(row.begin(), row.end(), [&](const Bar& bar) {
+        auto parts = bar.parts();
+        return std::any_of(parts.begin(), parts.end(),
+                           [&](const Alike& part) { return part.category == category; });
+      });
     };
     for (std::size_t i = 0; i < timeline_.threads(); i++)
       for (const BarRow& row : timeline_.thread(i).bars)
-        if (std::any_of(row.begin(), row.end(), captured)) return true;
+        if (has(row)) return true;
+    for (std::size_t i = 0; i < timeline_.gpu_queues(); i++)
+      if (has(timeline_.gpu_queue(i).bars)) return true;
     return false;
   }
 

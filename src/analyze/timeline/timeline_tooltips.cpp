@@ -103,6 +103,18 @@ std::string sizes(const Dimensions& sizes) {
   return fmt::format("{}×{}×{}", sizes[0], sizes[1], sizes[2]);
 }
 
+// "all_reduce of 64.0 KiB, communicator 3, number 17 of it"
+std::string collective_text(const Timeline& timeline, const AskedCollective& collective) {
+  if (collective.together > 1)
+    return fmt::format("{} in one group",
+                       count_of(collective.together, "collective", "collectives"));
+  std::string said = text(timeline, collective.op);
+  if (collective.size) said += " of " + human_bytes(collective.size);
+  if (collective.communicator) said += fmt::format(", communicator {}", collective.communicator);
+  if (collective.seq) said += fmt::format(", number {} of it", with_commas(collective.seq));
+  return said;
+}
+
 // All that is known of one thing that a GPU did.
 std::string of_work(const Timeline& timeline, const QueuedOperation& work) {
   const Line& line = work.line;
@@ -110,6 +122,7 @@ std::string of_work(const Timeline& timeline, const QueuedOperation& work) {
   std::string tip = shortened(printable(timeline.name_of(work)), NAME_WIDTH);
   tip += "\n" + (timed ? human_time(work.span.time()) + " on the GPU" : "duration not known");
   tip += ", began at " + seconds(work.span.begin);
+  if (line.collective.op) tip += "\n" + collective_text(timeline, line.collective);
   if (work.issuer) tip += "\nqueued for " + human_time(work.issuer->queued_until(work.span.begin));
   if (line.has(Field::grid) && line.has(Field::block))
     tip += fmt::format("\ngrid {}, block {}", sizes(line.grid), sizes(line.block));

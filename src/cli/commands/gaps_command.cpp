@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "analyze/collectives/execution_waits.hpp"
 #include "analyze/energy/gaps_answer.hpp"
 #include "analyze/iterations/execution.hpp"
 #include "cli/commands.hpp"
@@ -20,8 +21,9 @@ struct GapsFlags : TraceFlags {
 Result<int> print_gaps(const GapsFlags& flags) {
   auto reader = TRY(open_trace(flags));
   analyze::Execution execution(reader->names(), {}, flags.top.rows, reader->facts().part);
+  analyze::ExecutionWaits waits(reader->names(), execution, reader->facts().part);
   analyze::SampledGpus gpus;
-  return answer(flags, *reader, {&execution, &gpus},
+  return answer(flags, *reader, {&execution, &waits, &gpus},
                 {.json = [&] { return gaps_json(execution.idle(), execution.gpus(), gpus); },
                  .page =
                      [&](Page& page) {

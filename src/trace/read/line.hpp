@@ -43,6 +43,13 @@ enum class LineKind : std::uint8_t {
 
 using Dimensions = std::array<std::uint32_t, 3>;
 
+// The collective for which a GPU did something; one of several that were queued together.
+struct AskedCollective {
+  Name op;                     // "all_reduce"; none: it is not known
+  std::uint64_t together = 1;  // how many there were: what is below is of the first of them
+  std::uint64_t size = 0, communicator = 0, seq = 0;  // 0: not known
+};
+
 // The numbers that a line may have. Names and flags say whether they are there themselves.
 enum class Field : std::uint8_t {
 #define NUMBER(key, member, type, read, shown) member,
@@ -86,6 +93,9 @@ struct Line {
   // The call that issued this GPU operation, or that copied. Null: it is not known. Valid until the
   // next line is read.
   const IssuingCall* issuer = nullptr;
+  bool communicates = false;       // a GPU did it for a collective …
+  AskedCollective collective;      // … for this one, if its call is known
+  bool holds_collectives = false;  // it is a whole graph's time, in which collectives ran, too
   std::uint64_t context = 0;       // current on its thread; 0: not known
   std::uint64_t context_gone = 0;  // the one that it destroyed; 0: none
 

@@ -21,6 +21,7 @@ class ProcessTexts : public Analysis {
     if (const analyze::Process* process = line.process) {
       found = "#" + std::to_string(process->number) + " " + std::string(names_.text(process->comm));
       if (process->container) found += " in " + std::string(names_.text(process->container));
+      if (process->rank) found += " rank " + std::to_string(*process->rank);
       if (process->seen_begin) found += " seen";
       if (line.new_program) found += " anew";
     }
@@ -94,6 +95,22 @@ TEST_CASE("A process is in the container that its last line names") {
   CHECK(process_texts(process("start", 7, "a", in) + process("exit", 7, "a") +
                       process("fork", 7, "b")) ==
         Lines{"#1 a in docker 0123456789ab", "#1 a in docker 0123456789ab -1", "#2 b seen"});
+}
+
+TEST_CASE("A process has the rank that its launcher says, or that of its largest communicator") {
+  auto communicator = [](int pid, int rank, int ranks) {
+    return R"({"type":"collective","op":"comm","ts":3,"pid":)" + std::to_string(pid) +
+           R"(,"communicator":1,"rank":)" + std::to_string(rank) + R"(,"ranks":)" +
+           std::to_string(ranks) + "}\n";
+  };
+  auto start = [](int pid, const std::string& rank) {
+    return R"({"type":"process","op":"start","ts":1,"pid":)" + std::to_string(pid) +
+           R"(,"comm":"a")" + rank + "}\n";
+  };
+  CHECK(process_texts(start(1, R"(,"rank":{"LOCAL_RANK":1,"RANK":9})") + communicator(1, 0, 2) +
+                      start(2, R"(,"rank":{"LOCAL_RANK":1})") + communicator(2, 1, 2) +
+                      communicator(2, 5, 8) + communicator(2, 0, 4) + communicator(3, 0, 2)) ==
+        Lines{"#1 a rank 9", "#1 a rank 9", "#2 a", "#2 a rank 1", "#2 a rank 5", "#2 a rank 5"});
 }
 
 TEST_CASE("Among too many processes those that were quiet for longest are put away") {

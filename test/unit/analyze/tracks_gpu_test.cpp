@@ -70,7 +70,7 @@ TEST_CASE("More at once than a stream has tracks for is counted") {
   DrawnTracks drawn = draw(text);
   CHECK(only(drawn.tracks, "(0x5)").size() == 64);
   CHECK(only(drawn.events, "missing") ==
-        Lines{"what is missing: what GPUs did at once in more ways than are kept apart at 0, "
+        Lines{"what is missing: what was done at once in more ways than is kept apart at 0, "
               "count 6"});
 }
 
@@ -148,4 +148,26 @@ TEST_CASE("Processes that come and go with GPU work do not take all memory") {
   DrawnTracks drawn = draw(text);
   CHECK(only(drawn.events, "begin copy").size() == 30'000);
   CHECK(only(drawn.events, "more tracks than are kept apart").size() == 1);
+}
+
+TEST_CASE("A communicator has a track with the calls of its collectives") {
+  auto collective = [](int id, std::uint64_t ts, const std::string& more) {
+    return fmt::format(
+        R"({{"id":{},"type":"collective","op":"all_reduce","name":"ncclAllReduce","library":"nccl","layer":1,"ts":{},"duration_us":0.010,"pid":7,"tid":7,"ret":0,"size":4096{}}})"
+        "\n",
+        id, ts, more);
+  };
+  DrawnTracks drawn = draw(
+      MEASURED + collective(1, 10, R"(,"communicator":4,"seq":1)") +
+      R"({"type":"collective","op":"comm","ts":25,"pid":7,"communicator":5,"identity":"0x1","rank":1,"ranks":2})"
+      "\n" +
+      collective(2, 30, R"(,"communicator":5,"seq":1,"datatype":"float32","call_group":8)") +
+      collective(3, 35, R"(,"communicator":5,"seq":2)") + collective(4, 50, ""));
+  CHECK(only(drawn.tracks, "communicator") ==
+        Lines{"3<1 7/0 as 7 communicator 4", "4<1 7/0 as 7 communicator 5, rank 1 of 2",
+              "5<1 7/0 as 7 communicator 5, rank 1 of 2, overlapping 1"});
+  CHECK(only(drawn.spans, "4.00 KiB") ==
+        Lines{"3 all_reduce 4.00 KiB from 10 to 20, seq 1, call 1",
+              "4 all_reduce 4.00 KiB from 30 to 40, seq 1, call 2, call_group 8, datatype float32",
+              "5 all_reduce 4.00 KiB from 35 to 45, seq 2, call 3"});
 }

@@ -13,8 +13,8 @@
 namespace samples {
 
 // What a GPU did, issued by the call `call`; 0: it is not known by which.
-inline void ran(SampleProgram& program, std::uint64_t call, std::uint64_t ts, std::uint64_t ns,
-                std::string_view what = "k", const std::string& more = {}) {
+inline void ran(cudabpf::analyze::SampleProgram& program, std::uint64_t call, std::uint64_t ts,
+                std::uint64_t ns, std::string_view what = "k", const std::string& more = {}) {
   bool copy = what.size() == 4 && what.substr(1, 2) == "to", fill = what == "set",
        graph = what == "graph";
   std::string name = copy            ? fmt::format(R"(,"direction":"{}")", what)
@@ -31,7 +31,8 @@ inline void ran(SampleProgram& program, std::uint64_t call, std::uint64_t ts, st
 }
 
 struct Measured {
-  explicit Measured(const SampleProgram& program, cudabpf::analyze::Part part = {},
+  explicit Measured(const cudabpf::analyze::SampleProgram& program,
+                    cudabpf::analyze::Part part = {},
                     std::size_t kept = cudabpf::analyze::GpusAtWork::MAX_KEPT,
                     const cudabpf::analyze::TraceFacts& facts = {}, std::string_view windows = {})
       : times(parser.names(), 3, part, kept) {

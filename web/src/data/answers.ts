@@ -4,7 +4,7 @@
 // A column of a page's table, as cudabpf describes it: "gpu.total_us" is within an object.
 export interface Described { key: string; title: string; as: string; wide?: boolean; bar?: boolean; if_known?: boolean }
 export type Columns = Record<
-  "functions" | "kernels" | "classes" | "graphs" | "ioctls" | "idle" | "gpu_idle" | "blocks" | "failures" | "unfinished" | "exits", Described[]>;
+  "functions" | "kernels" | "classes" | "graphs" | "ioctls" | "idle" | "gpu_idle" | "blocks" | "failures" | "unfinished" | "exits" | "steps", Described[]>;
 export interface Loss { severity: string; count: number; uncounted?: boolean }
 export interface Finding {
   id: string; title: string; sure: string; text: string; begin_us?: number; end_us?: number;
@@ -64,6 +64,8 @@ export interface ProcessRow {
   pid: number; comm: string; host?: string; threads: number; calls: number; launches: number; waiting_us: number;
   command?: string; shown?: boolean; gpu_us?: number; verdict?: { title: string; sure: string } | null;
 }
+// What a process does over and over, beside what others do.
+export interface StepsRow { rank?: number; pid: number; host?: string; comm?: string; iterations: number; phases: Phase[] }
 
 export interface IterationsAnswer {
   found: string; count: number; warm_up: number; in_part: number; launches: number; fewest_launches: number; most_launches: number;
@@ -89,7 +91,7 @@ export interface Answers {
     part?: { from_us: number; to_us: number; name?: string } };
   answers: {
     summary: { summary: {
-      verdict: Finding[]; calls: number; processes?: ProcessRow[]; duration_us: number; launched?: number;
+      verdict: Finding[]; calls: number; processes?: ProcessRow[]; steps?: StepsRow[]; duration_us: number; launched?: number;
       kernel_runs?: number; phases?: Phase[]; transfers?: Record<string, { count: number; bytes: number; time_us: number }>;
       iterations?: IterationsAnswer | null; shown?: { pid: number; tid: number; comm?: string; command?: string; other_launches: number } | null; other_processes?: { count: number };
     } };

@@ -37,6 +37,7 @@ export interface Iterations {
   left_out: number; size: number;
   begin: Float64Array; end: Float64Array; // ns
   launches: Uint32Array;
+  exposed: Float64Array; // ns in which only collectives ran
 }
 export interface ProcessOf { pid: number; comm?: string; host?: string } // host: where there are several
 interface Meta {
@@ -71,11 +72,13 @@ function iterationsOf({ iterations: told }: Meta, column: (name: string) => Pack
   if (!told) return null;
   const { count: size, ...rest } = told;
   const begins = column("iteration_begin"), times = column("iteration_time"), launches = column("iteration_launches");
-  const all = { ...rest, size, begin: new Float64Array(size), end: new Float64Array(size), launches: new Uint32Array(size) };
+  const exposed = column("iteration_exposed"), numbers = () => new Float64Array(size);
+  const all = { ...rest, size, begin: numbers(), end: numbers(), launches: new Uint32Array(size), exposed: numbers() };
   for (let i = 0, begin = 0; i < size; i++) {
     all.begin[i] = begin += begins.next();
     all.end[i] = begin + times.next();
     all.launches[i] = launches.next();
+    all.exposed[i] = exposed.next();
   }
   return all;
 }

@@ -39,6 +39,7 @@ export function iterations(answers: Answers, places: Places): HTMLElement[] {
       { title: "began", value: (index) => all.begin[index]!, show: (index) => moment(all.begin[index]!) },
       { title: "took", value: length, show: (index) => time(length(index)), kind: "bar" },
       ...(half ? [{ title: "of the median", value: (index: number) => length(index) / half, show: (index: number) => `${(length(index) / half).toFixed(2)} ×` }] : []),
+      ...(all.exposed.some((time) => time > 0) ? [{ title: "only collectives ran", value: (index: number) => all.exposed[index]!, show: (index: number) => time(all.exposed[index]!) }] : []),
       { title: "launches", value: (index) => all.launches[index]!, show: (index) => count(all.launches[index]!) },
       { title: "kind", value: (index) => (isWarmUp(all, index) ? "warm-up" : "") }],
   })];

@@ -12,13 +12,13 @@ using namespace cudabpf::analyze;
 
 TEST_CASE("A sum counts twice what ran at once, a union does not") {
   Busy busy;
-  busy.add(GpuOp::kernel, 0, 100);
-  busy.add(GpuOp::kernel, 20, 40);    // within it
-  busy.add(GpuOp::kernel, 50, 150);   // beyond it
-  busy.add(GpuOp::kernel, 150, 160);  // right after it
-  busy.add(GpuOp::copy, 155, 300);
-  busy.add(GpuOp::set, 290, 310);
-  busy.add(GpuOp::kernel, 400, 400);  // takes no time
+  busy.add({GpuOp::kernel}, 0, 100);
+  busy.add({GpuOp::kernel}, 20, 40);    // within it
+  busy.add({GpuOp::kernel}, 50, 150);   // beyond it
+  busy.add({GpuOp::kernel}, 150, 160);  // right after it
+  busy.add({GpuOp::copy}, 155, 300);
+  busy.add({GpuOp::set}, 290, 310);
+  busy.add({GpuOp::kernel}, 400, 400);  // takes no time
   CHECK(busy.of(GpuOp::kernel).sum == 230);
   CHECK(busy.of(GpuOp::kernel).count == 5);
   CHECK(busy.of(GpuOp::kernel).united.total() == 160);
@@ -56,7 +56,7 @@ TEST_CASE("Unions and overlaps are those of a reference that looks at each momen
       both += runs[0] && runs[1];
     }
     Busy busy;
-    for (const Piece& piece : pieces) busy.add(piece.op, piece.begin, piece.end);
+    for (const Piece& piece : pieces) busy.add({piece.op}, piece.begin, piece.end);
     for (std::size_t op = 0; op < GPU_OPS; op++) {
       CHECK(busy.of(static_cast<GpuOp>(op)).sum == sum[op]);
       CHECK(busy.of(static_cast<GpuOp>(op)).united.total() == united[op]);
@@ -72,7 +72,7 @@ namespace {
 GpuCurve curve_of(std::size_t most) {
   GpuCurve curve(most);
   for (std::uint64_t at = 0; at < 1000; at += 100) {
-    GpuCurve::Piece piece{at, at + 30, at + 100, 20, {}, 30};
+    GpuCurve::Piece piece{at, at + 30, at + 100, {.busy = 30, .kernels = 20}, {}};
     piece.idle[IdleCause::outside] = 70;
     curve.add(piece);
   }
