@@ -44,7 +44,7 @@ std::vector<Came> came_in(const Match& match, const std::vector<std::uint32_t>& 
   return all;
 }
 
-std::uint64_t median_of(std::vector<std::uint64_t> values) {
+std::uint64_t median_time_of(std::vector<std::uint64_t> values) {
   if (values.empty()) return 0;
   std::ranges::sort(values);
   return quantile_of(values, 0.5);
@@ -151,7 +151,7 @@ std::optional<Skew::Named> Skew::named() const {
   }
   for (auto& [rank, times] : late) {
     times.resize(steps_.size());  // in the other steps, it was not late
-    std::uint64_t usual = median_of(times);
+    std::uint64_t usual = median_time_of(times);
     bool in_most = static_cast<double>(latest[rank]) >= MOST * static_cast<double>(with_any);
     if (usual > noise_ && in_most) return Named{rank, usual};
   }
