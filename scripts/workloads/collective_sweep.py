@@ -14,6 +14,9 @@ import torch.distributed as dist
 import torch.multiprocessing as processes
 
 
+LARGE = 16 << 20  # from here on, bandwidth is of interest: the time between two streams must not count
+
+
 def operations(ranks, index):
     """By name: whether the size may be had, and what runs it on a tensor of that size"""
     peer = ranks - 1 - index
@@ -35,8 +38,8 @@ def operations(ranks, index):
     }
 
 
-def timed(run, times):
-    """Microseconds of each repetition; nothing else runs meanwhile"""
+def timed(run, times, in_a_row):
+    """Microseconds of each repetition, of which some are timed together; nothing else runs meanwhile"""
     spent = []
     for _ in range(times):
         dist.barrier()
@@ -44,10 +47,11 @@ def timed(run, times):
         torch.cuda._sleep(500_000)  # until all is queued: the events enclose nothing but the collective
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         begin.record()
-        run()
+        for _ in range(in_a_row):
+            run()
         end.record()
         torch.cuda.synchronize()
-        spent.append(begin.elapsed_time(end) * 1e3)
+        spent += [begin.elapsed_time(end) * 1e3 / in_a_row] * in_a_row
     return spent
 
 
@@ -62,7 +66,7 @@ def rank(index, args):
         x = torch.ones(size // 4, device="cuda")
         y = torch.ones(size // 4 * args.gpus, device="cuda")
         for name, run in operations(args.gpus, index).items():
-            done.append({"op": name, "bytes": size, "count": x.numel(), "us": timed(lambda run=run: run(x, y), args.times)})
+            done.append({"op": name, "bytes": size, "count": x.numel(), "us": timed(lambda run=run: run(x, y), args.times, 8 if size >= LARGE else 1)})
         del x, y
         size *= args.factor
     with open(f"{args.folder}/sweep.{index}.json", "w", encoding="utf-8") as file:

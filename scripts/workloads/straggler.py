@@ -27,8 +27,8 @@ def rank(index, args):
         begin = time.perf_counter()
         y = x @ weight
         if index == args.late and step not in args.punctual:
-            torch.cuda.synchronize()
             before = time.perf_counter()
+            torch.cuda.synchronize()
             time.sleep(args.delay / 1e3)
             late.append(time.perf_counter() - before)
         if step == args.hang_at and index == args.late:
@@ -36,7 +36,7 @@ def rank(index, args):
         dist.all_reduce(y)
         torch.cuda.synchronize()
         spent.append(time.perf_counter() - begin)
-    if late:  # sleeping takes longer than was asked for
+    if late:  # sleeping takes longer than was asked for, and the others do not wait for their GPU first
         print(f"process {index} was late by {sorted(late)[len(late) // 2] * 1e3:.3f} ms in a usual step", flush=True)
     if index == 0:
         print(f"{args.gpus} GPUs, {args.steps} steps, median {sorted(spent)[len(spent) // 2] * 1e3:.3f} ms a step", flush=True)

@@ -155,7 +155,7 @@ class Ranks:
             found = answers[key]
             share = 100 * found["exposed_us"] / found["collectives_us"]
             self.check(f"{program}: {share:.1f} % of NCCL's time on GPU {key[1]} is exposed, {true:.1f} by the kernels' times",
-                       abs(share - true) <= EXPOSED and abs(found["collectives_us"] * 1000 / ours - 1) < 0.02, found)
+                       abs(share - true) <= EXPOSED and abs(found["collectives_us"] * 1000 / ours - 1) < 0.02, (found, ours))
 
 
 def run(machine, check, skipped, workloads):

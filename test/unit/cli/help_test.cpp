@@ -41,7 +41,7 @@ TEST_CASE("--help is as wide as requested") {
         "Usage: cudabpf [OPTIONS] [SUBCOMMAND]\n"
         "\n"
         "Subcommands:\n"
-        "  summary     What there is to say about it, in one line of words\n"
+        "  summary      What there is to say about it, in one line of words\n"
         "\n"
         "Options:\n"
         "  -h,--help                 Print this help message and exit\n"
