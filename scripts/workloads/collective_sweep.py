@@ -44,7 +44,7 @@ def timed(run, times, in_a_row):
     for _ in range(times):
         dist.barrier()
         torch.cuda.synchronize()
-        torch.cuda._sleep(500_000)  # until all is queued: the events enclose nothing but the collective
+        torch.cuda._sleep(4_000_000)  # until all is queued: the events enclose nothing but the collective
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         begin.record()
         for _ in range(in_a_row):

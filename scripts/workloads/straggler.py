@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Steps of a matrix product and an all_reduce, one process for each GPU, of which one may be late in each step.
 
-The first process prints the time per step, and a late one by how much it was. A late process sleeps before its all_reduce, so the others' GPUs wait for it.
+The first process prints the time per step. A late process sleeps before its all_reduce, so the others' GPUs wait for it.
 """
 
 import argparse
+import json
 import os
 import time
 
@@ -22,22 +23,22 @@ def rank(index, args):
     x = torch.ones(args.width, args.width, device="cuda", dtype=torch.float16)
     dist.all_reduce(x)
     torch.cuda.synchronize()
-    spent, late = [], []
+    spent, entered = [], []
     for step in range(args.steps):
         begin = time.perf_counter()
         y = x @ weight
         if index == args.late and step not in args.punctual:
-            before = time.perf_counter()
             torch.cuda.synchronize()
             time.sleep(args.delay / 1e3)
-            late.append(time.perf_counter() - before)
         if step == args.hang_at and index == args.late:
             time.sleep(args.hang)
+        entered.append(time.monotonic())
         dist.all_reduce(y)
         torch.cuda.synchronize()
         spent.append(time.perf_counter() - begin)
-    if late:  # sleeping takes longer than was asked for, and the others do not wait for their GPU first
-        print(f"process {index} was late by {sorted(late)[len(late) // 2] * 1e3:.3f} ms in a usual step", flush=True)
+    if args.times:
+        with open(f"{args.times}/entered.{index}.json", "w", encoding="utf-8") as file:
+            json.dump(entered, file)
     if index == 0:
         print(f"{args.gpus} GPUs, {args.steps} steps, median {sorted(spent)[len(spent) // 2] * 1e3:.3f} ms a step", flush=True)
     dist.destroy_process_group()
@@ -51,6 +52,7 @@ def main():
     parser.add_argument("--late", type=int, default=-1, help="which process is late; default: none")
     parser.add_argument("--delay", type=float, default=10, help="by how many milliseconds; default: 10")
     parser.add_argument("--punctual", type=int, nargs="*", default=[], help="steps in which it is not")
+    parser.add_argument("--times", help="a folder in which each process writes when it entered its collectives")
     parser.add_argument("--hang-at", type=int, default=-1, help="the step in which it does not come for a long time; default: none")
     parser.add_argument("--hang", type=float, default=60, help="for how many seconds; default: 60")
     parser.add_argument("--port", type=int, default=29513, help="port on which the processes find each other; default: 29513")
