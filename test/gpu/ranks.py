@@ -89,9 +89,9 @@ class Ranks:
         wrong, compared = [], 0
         for op in ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all"):
             for entry in own[0]:
-                if entry["op"] != op or entry["bytes"] < FROM:
-                    continue
                 size = entry["bytes"] // (self.ranks if op == "all_to_all" else 1)
+                if entry["op"] != op or size < FROM:
+                    continue
                 passed = entry["bytes"]
                 kernel = [row["gpu"]["p50_us"] for row in rows if row["function"] == op and row["size"] == size]
                 events = [median(other["us"]) for entries in own.values() for other in entries if (other["op"], other["bytes"]) == (op, entry["bytes"])]
