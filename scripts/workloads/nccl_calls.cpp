@@ -1,5 +1,5 @@
-// nccl_calls LIBRARY [CALLS]: calls functions of this NCCL that do next to nothing, as often as that, and
-// prints what one took: an empty group, and a question to a communicator of one rank.
+// nccl_calls LIBRARY [CALLS]: calls functions of this NCCL that do next to nothing, as often as
+// that, and prints what one took: an empty group, and a question to a communicator of one rank.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -50,7 +50,8 @@ int main(int argc, char** argv) {
   auto* end = symbol<int()>(library, "ncclGroupEnd");
   auto* ask = symbol<int(void*, int*)>(library, "ncclCommUserRank");
   void* communicator = nullptr;
-  if (symbol<int(void**, int, const int*)>(library, "ncclCommInitAll")(&communicator, 1, nullptr)) return 1;
+  if (symbol<int(void**, int, const int*)>(library, "ncclCommInitAll")(&communicator, 1, nullptr))
+    return 1;
   int rank = -1;
   // Half of it, for there are two calls.
   double group = nanoseconds(calls, [&] { begin(), end(); }) / 2;

@@ -310,7 +310,7 @@ Details describe_entry(const Function& function, Words words, Bytes structure) {
   for (const Argument& argument : function.arguments) {
     if (argument.role != Role::in_struct) continue;
     if (argument.by_value) {
-      if (auto place = static_cast<std::size_t>(argument.word); place < words.size())
+      if (auto place = static_cast<std::size_t>(int{argument.word}); place < words.size())
         describe_struct(function, argument.layout, std::as_bytes(words.subspan(place)), details);
       continue;
     }

@@ -129,9 +129,10 @@ void GpusAtWork::set_name(std::uint64_t process, Name comm) {
 
 void GpusAtWork::set_waits(std::uint64_t process, std::int64_t device,
                            std::vector<WaitForRank> waits) {
-  for (OfGpu& gpu : gpus_)
-    if (gpu.process == process && gpu.device == device)
-      waits_left_out_ += gpu.curve.waited(std::move(waits));
+  auto gpu = std::find_if(gpus_.begin(), gpus_.end(), [&](const OfGpu& one) {
+    return one.process == process && one.device == device;
+  });
+  if (gpu != gpus_.end()) waits_left_out_ += gpu->curve.waited(std::move(waits));
 }
 
 void GpusAtWork::sort_kept() {

@@ -154,6 +154,7 @@ void add_phases_beside(Page& page, const std::vector<Steps>& steps, bool all) {
   constexpr double WORTH_SHOWING = 0.05;  // percent, which is rounded to 0.1
   constexpr unsigned ALWAYS_SHOWN = 2;
   std::vector<std::string> titles;
+  titles.reserve(steps.size());
   for (const Steps& one : steps)
     titles.push_back(one.rank ? fmt::format("rank {}", *one.rank) : std::to_string(one.pid));
   std::vector<Table::Column> columns;

@@ -60,6 +60,11 @@ struct Line {
   std::uint64_t number = 0;  // in the file, from 1
   std::string_view text;     // all of it; it and `args` are valid until the next line is read
   LineKind kind = LineKind::other;
+  Work work = Work::other;          // its meaning's, but `recorded` where its stream is captured
+  bool new_program = false;         // its process runs another program from here on
+  bool default_is_threads = false;  // its default stream is its thread's own
+  bool communicates = false;  // a GPU did it for a collective: `collective`, if its call is known
+  bool holds_collectives = false;  // it is a whole graph's time, in which collectives ran, too
 
 #define NAME(key, member, shown) Name member;
 #include "trace/read/line_fields.def"
@@ -81,21 +86,16 @@ struct Line {
   // What the type and op of a call mean.
   const Meaning* meaning = &MEANS_NOTHING;
   const Api* api = &APIS[0];  // its library; null: one that is not known
-  Work work = Work::other;    // its meaning's, but `recorded` where its stream is captured
 
   // What follows from the lines before it: see DerivedFields.
   const Process* process = nullptr;      // of a call, of an operation, of a process
   std::span<const Process* const> gone;  // processes that end with this line
-  bool new_program = false;              // its process runs another program from here on
-  bool default_is_threads = false;       // its default stream is its thread's own
   // What the launched graph holds, or the one that the line is about. Null: it is not known.
   const LaunchedGraph* content = nullptr;
   // The call that issued this GPU operation, or that copied. Null: it is not known. Valid until the
   // next line is read.
   const IssuingCall* issuer = nullptr;
-  bool communicates = false;       // a GPU did it for a collective …
-  AskedCollective collective;      // … for this one, if its call is known
-  bool holds_collectives = false;  // it is a whole graph's time, in which collectives ran, too
+  AskedCollective collective;
   std::uint64_t context = 0;       // current on its thread; 0: not known
   std::uint64_t context_gone = 0;  // the one that it destroyed; 0: none
 
