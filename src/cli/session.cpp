@@ -86,13 +86,14 @@ Result<std::unique_ptr<CaptureSession>> CaptureSession::open(const CaptureFlags&
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // as is a limit on the size of files
   auto duration = TRY(flags.duration_ns()), most_bytes = TRY(flags.most_bytes());
+  auto hang_ns = TRY(flags.hang_ns());
   TRY(flags.output_options());
-  TRY(flags.hang_ns());
   auto sample_period_ns = TRY(flags.sample_period_ns());
   std::unique_ptr<CaptureSession> session(new CaptureSession);
   if (flags.recorder) session->signals_.take_requests();
   session->duration_ns_ = duration;
   session->most_bytes_ = most_bytes;
+  session->hang_ns_ = hang_ns;
   session->quiet_ = flags.quiet || flags.log;
   options.give_up = [fd = session->signals_.fd(), ended = std::move(options.give_up)] {
     return is_readable(fd) || ended();
@@ -134,7 +135,7 @@ Result<std::vector<Sink*>> CaptureSession::open_sinks(const CaptureFlags& flags)
   if (flags.watch) {
     open_top(flags, sinks);
     if (flags.recorder) TRY(open_recorder(*flags.recorder, sinks));
-    TRY(watch_hangs(flags, sinks));
+    watch_hangs(flags, sinks);
     return sinks;
   }
   if ((metrics_ = flags.metrics)) sinks.push_back(&metrics_->sink());
@@ -155,7 +156,7 @@ Result<std::vector<Sink*>> CaptureSession::open_sinks(const CaptureFlags& flags)
     sinks.push_back(taper_);
   }
   sinks.push_back(&warnings_);
-  TRY(watch_hangs(flags, sinks));
+  watch_hangs(flags, sinks);
   if (flags.live) {
     sinks.push_back((live_ = std::make_unique<LiveSink>(shown_on(*screen_))).get());
   } else if (!quiet_) {
@@ -188,15 +189,13 @@ void CaptureSession::open_top(const CaptureFlags& flags, std::vector<Sink*>& sin
   sinks.push_back(top_.get());
 }
 
-Result<> CaptureSession::watch_hangs(const CaptureFlags& flags, std::vector<Sink*>& sinks) {
-  auto overdue_ns = TRY(flags.hang_ns());
-  if (!overdue_ns) return ok();
+void CaptureSession::watch_hangs(const CaptureFlags& flags, std::vector<Sink*>& sinks) {
+  if (!hang_ns_) return;
   std::string beside = trace_ ? trace_->written().path : default_output(false);
   if (beside == "-") beside = default_output(false);
-  hangs_ = std::make_unique<HangReports>(overdue_ns, flags.redact ? "" : machine_name(),
+  hangs_ = std::make_unique<HangReports>(hang_ns_, flags.redact ? "" : machine_name(),
                                          std::move(beside), recorder_.get());
   sinks.push_back(&hangs_->sink());
-  return ok();
 }
 
 Result<> CaptureSession::open_recorder(const FlightRecorder::Options& options,

@@ -68,7 +68,7 @@ class CaptureSession {
   Result<std::vector<Sink*>> open_sinks(const CaptureFlags& flags);
   Result<> open_trace(JsonlOptions output, bool redact, std::vector<Sink*>& sinks);
   void open_top(const CaptureFlags& flags, std::vector<Sink*>& sinks);
-  Result<> watch_hangs(const CaptureFlags& flags, std::vector<Sink*>& sinks);
+  void watch_hangs(const CaptureFlags& flags, std::vector<Sink*>& sinks);
   Result<> open_recorder(const FlightRecorder::Options& options, std::vector<Sink*>& sinks);
   bool reader_gone() const;
   void open_sampler(const CaptureFlags& flags, std::optional<std::uint64_t> period_ns);
@@ -85,6 +85,7 @@ class CaptureSession {
   std::unique_ptr<Screen> watched_;
   std::unique_ptr<Screen> screen_;                  // second: members destroyed before it may print
   std::uint64_t duration_ns_ = 0, most_bytes_ = 0;  // 0: no limit
+  std::uint64_t hang_ns_ = 0;                       // 0: nobody watches
   std::uint64_t looked_at_disk_ = 0;
   bool quiet_ = false, inside_ = false;
   std::unique_ptr<JsonlSink> trace_;        // null: what happens is only watched
