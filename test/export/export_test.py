@@ -161,7 +161,8 @@ class Export(unittest.TestCase):
         wanted, firsts = collections.Counter(), {}
         for line in operations:
             queued = line["ts"] - calls[line["call"]]["ts"] if "call" in line else None
-            wanted[line["op"], line["pid"], zero + line["ts"], zero + line["ts"] + duration(line), line.get("call"), queued, line["queue"],
+            what = "collective" if line.get("kernel", "").startswith("nccl") else line["op"]
+            wanted[what, line["pid"], zero + line["ts"], zero + line["ts"] + duration(line), line.get("call"), queued, line["queue"],
                    line.get("node"), line.get("kernel"), str(line.get("grid")), line.get("size"), line.get("direction"),
                    line.get("unjoined")] += 1
             if "call" in line:
@@ -174,7 +175,11 @@ class Export(unittest.TestCase):
             details = slice.details
             grid = details.get("grid")
             grid = f"[{grid}]" if isinstance(grid, str) else str(grid)
-            drawn[slice.category, slice.track.pid, slice.begin, slice.end, details.get("call"), details.get("queued_ns"), details["queue"],
+            category = slice.category
+            if category == "collective" and "kernel" not in details:  # a copy, once the collective that made it is known
+                self.assertEqual(calls[calls[details["call"]]["within"]]["type"], "collective")
+                category = "copy"
+            drawn[category, slice.track.pid, slice.begin, slice.end, details.get("call"), details.get("queued_ns"), details["queue"],
                   details.get("node"), details.get("kernel"), grid, details.get("size"), details.get("direction"),
                   details.get("unjoined")] += 1
             names[details["queue"]].add(slice.track.name)
