@@ -22,6 +22,11 @@ void describe_outs(const Function& function, std::span<const std::uint64_t> word
 // less are undefined.
 std::uint64_t value_of(Role role, std::uint64_t word);
 
+// The first argument of this kind that the caller passes, by its value; nothing if the function has
+// none or it was not recorded.
+std::optional<std::uint64_t> argument_of(const Function& function,
+                                         std::span<const std::uint64_t> words, Role role);
+
 // The same number for the same words, in every trace of every host: the ranks of a communicator are
 // recognised by it.
 std::uint64_t identity_of(std::span<const std::uint64_t> words);

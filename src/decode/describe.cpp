@@ -284,6 +284,13 @@ std::uint64_t value_of(Role role, std::uint64_t word) {
   }
 }
 
+std::optional<std::uint64_t> argument_of(const Function& function, Words words, Role role) {
+  for (const Argument& argument : function.arguments)
+    if (argument.role == role && !argument.out)
+      if (auto word = word_of(argument, words)) return word;
+  return std::nullopt;
+}
+
 std::uint64_t identity_of(std::span<const std::uint64_t> words) {
   Hasher hasher({0x6375646162706620, 0x636f6d6d756e6963});  // any numbers that stay the same
   for (std::uint64_t word : words) hasher.add(word);

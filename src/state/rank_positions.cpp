@@ -2,21 +2,15 @@
 
 #include <algorithm>
 
+#include "cudabpf/describe.hpp"
+
 namespace cudabpf::ranks {
 
 namespace {
 
-std::optional<std::uint64_t> word(const Call& call, Role role) {
-  for (const Argument& argument : call.function->arguments)
-    if (argument.role == role && !argument.out && argument.word >= 0 &&
-        static_cast<std::size_t>(argument.word) < call.words.size())
-      return call.words[static_cast<std::size_t>(argument.word)];
-  return std::nullopt;
-}
-
 template <typename Number>
 std::optional<Number> number(const Call& call, Role role) {
-  auto value = word(call, role);
+  auto value = argument_of(*call.function, call.words, role);
   return value ? std::optional(static_cast<Number>(*value)) : std::nullopt;
 }
 
@@ -90,7 +84,7 @@ void Positions::enter(Member& member, const Call& call, bool open) {
   entered.ts = call.ts;
   entered.group = call.group;
   entered.op = call.function->op;
-  entered.count = word(call, Role::count);
+  entered.count = argument_of(*call.function, call.words, Role::count);
   entered.datatype = number<std::uint32_t>(call, Role::nccl_type);
   entered.reduction = number<std::uint32_t>(call, Role::nccl_op);
   entered.root = number<std::int32_t>(call, Role::root);

@@ -1,5 +1,7 @@
 #include "correlate/graphs/graph_calls.hpp"
 
+#include "cudabpf/describe.hpp"
+
 namespace cudabpf {
 
 namespace {
@@ -56,11 +58,7 @@ GraphOperation work_of_call(const Call& call) {
 }
 
 std::optional<std::uint64_t> argument_of(const Call& call, Role role) {
-  for (const Argument& argument : call.function->arguments)
-    if (argument.role == role && !argument.out && argument.word >= 0 &&
-        static_cast<std::size_t>(argument.word) < call.words.size())
-      return call.words[static_cast<std::size_t>(argument.word)];
-  return std::nullopt;
+  return argument_of(*call.function, call.words, role);
 }
 
 }  // namespace cudabpf

@@ -1,7 +1,6 @@
 #include "correlate/learners/communicators.hpp"
 
 #include <array>
-#include <span>
 
 #include "cudabpf/describe.hpp"
 
@@ -9,18 +8,8 @@ namespace cudabpf {
 
 namespace {
 
-using Words = std::span<const std::uint64_t>;
-
-std::optional<std::uint64_t> input(const Function& function, Words words, Role role) {
-  for (const Argument& argument : function.arguments)
-    if (argument.role == role && !argument.out && argument.word >= 0 &&
-        static_cast<std::size_t>(argument.word) < words.size())
-      return value_of(role, words[static_cast<std::size_t>(argument.word)]);
-  return std::nullopt;
-}
-
 std::optional<std::int32_t> number(const Call& call, Role role) {
-  auto word = input(*call.function, call.words, role);
+  auto word = argument_of(*call.function, call.words, role);
   return word ? std::optional(static_cast<std::int32_t>(*word)) : std::nullopt;
 }
 
@@ -99,7 +88,7 @@ void Communicators::begin(ThreadId thread, Frame& frame) {
   }
   if (frame.parent) return;  // a part of that call
   if (auto group = groups_.find(thread); group != groups_.end()) frame.group = group->second.number;
-  auto handle = input(function, {frame.words.data(), frame.nwords}, Role::comm);
+  auto handle = argument_of(function, {frame.words.data(), frame.nwords}, Role::comm);
   if (!handle || !*handle) return;
   Known* of = known(thread.pid, *handle);
   if (!of && (is_collective(function) || asks(function))) {
@@ -119,7 +108,7 @@ std::uint64_t* Communicators::count_of(Known& of, const Frame& frame) {
   if (makes_of_another(function)) return &of.children;
   if (!is_collective(function)) return nullptr;
   if (!function.meaning.pairwise) return &of.collectives;
-  auto peer = input(function, {frame.words.data(), frame.nwords}, Role::peer);
+  auto peer = argument_of(function, {frame.words.data(), frame.nwords}, Role::peer);
   Pair pair{function.op, peer ? static_cast<std::int32_t>(*peer) : -1};
   auto at = of.pairs.find(pair);
   if (at != of.pairs.end()) return &at->second;
@@ -135,7 +124,7 @@ void Communicators::end(const Frame& frame, Call& call) {
   const Function& function = *call.function;
   follow_group(call);
   if (call.parent) return;
-  auto handle = input(function, call.words, Role::comm).value_or(0);
+  auto handle = argument_of(function, call.words, Role::comm).value_or(0);
   Known* of = frame.communicator ? known(call.pid, handle) : nullptr;
   if (of && of->communicator != frame.communicator) of = nullptr;
   if (of && has_failed(call) && call.sequence) {  // it takes no part
