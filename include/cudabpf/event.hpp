@@ -156,7 +156,7 @@ struct Call {
   const KernelName* kernel = nullptr;   // the launched kernel; null if unknown
   const GraphContent* graph = nullptr;  // what the launched graph holds
   GraphUnknown graph_unknown = GraphUnknown::none;
-  // Of a call of NCCL: the communicator, the how-manieth operation of it, and the open group
+  // What a call of NCCL names or makes, its number among that one's operations, and the open group
   const Communicator* communicator = nullptr;
   std::uint64_t sequence = 0;
   std::uint64_t group = 0;

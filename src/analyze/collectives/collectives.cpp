@@ -57,7 +57,7 @@ void Collectives::take(const CollectiveRun& run) {
 
 namespace {
 
-// Of smaller ones, the time is that of beginning.
+// Smaller ones take most of their time to begin.
 constexpr std::uint64_t LEAST_FOR_BANDWIDTH = 8192;
 
 void add_bandwidth(Collectives::Row& row, Name op, const TracedCommunicator* communicator) {

@@ -35,7 +35,7 @@ class HiddenTime {
     bool operator<(const Open& other) const { return end > other.end; }  // the first to end on top
   };
 
-  // Of the work added so far, none begins after `ts`, or it would come later.
+  // No work added so far begins after `ts`, or it would come later.
   std::uint64_t worked_until(std::uint64_t ts) const {
     return work_.total() - grown(work_.end(), ts);
   }

@@ -25,7 +25,7 @@ bool has_to_wait(const Match& match, std::uint32_t rank, std::uint64_t of_all) {
   return (from_root && !is_root) || (to_root && is_root);
 }
 
-// Of those whose times are known, with who came last in front.
+// Those whose times are known; who came last is in front.
 std::vector<Came> came_in(const Match& match, const std::vector<std::uint32_t>& ranks,
                           Skew::Times times) {
   std::vector<Came> all;

@@ -79,7 +79,7 @@ class GpusAtWork : public Analysis {
     // In windows more may have been submitted than could be done in their time.
     std::uint64_t busy_time() const { return work_time().busy; }
     std::uint64_t idle_time() const { return window() - busy_time(); }
-    // Of the time in which only collectives ran, by the rank that they waited for.
+    // Waiting while only collectives ran, by the rank that they waited for.
     TimeByRank waiting() const { return curve.between(first, last).waiting; }
     WorkTime work_time() const { return cut_to(busy.times(), window()); }
   };
