@@ -51,8 +51,9 @@ class Live(harness.LiveTest):
         """The operations that the simulated CUPTI reported: a list per thread, in the order in which it issued them."""
         found = collections.defaultdict(list)
         with open(self.cupti_record, encoding="utf-8") as file:
-            for line in map(json.loads, file):
-                found[line["tid"]].append(line)
+            whole = file.read().rpartition("\n")[0]  # SIGKILL cuts a write at the end of a page
+        for line in map(json.loads, whole.splitlines()):
+            found[line["tid"]].append(line)
         return {tid: sorted(operations, key=lambda work: (work["correlation"], work.get("node", 0))) for tid, operations in found.items()}
 
     @staticmethod

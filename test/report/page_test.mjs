@@ -177,15 +177,15 @@ test("of several hosts each process has its own, and those of a host are togethe
 }));
 
 test("of several processes each has a row, before the verdict of one", () => opened("machine", async (page) => {
-  const names = page.locator(".of-processes tbody .place .text");
+  const table = page.getByRole("region", { name: "Processes", exact: true }), names = table.locator("tbody .place .text");
   assert.deepEqual(await names.allTextContents(), ["trainer 108", ...[0, 1, 2, 3, 4].map((i) => `worker-${i} ${100 + i}`)]);
-  await page.locator(".of-processes").getByRole("button", { name: "Show all 9 rows" }).click();
+  await table.getByRole("button", { name: "Show all 9 rows" }).click();
   assert.equal(await names.count(), 9);
-  const [table, whose, verdict] = await page.evaluate(() => [".of-processes", ".whose", ".finding.first"].map((one) => document.querySelector(one).getBoundingClientRect().top));
-  assert.ok(table < whose && whose < verdict);
+  const [first, whose, verdict] = await page.evaluate(() => [".of-processes", ".whose", ".finding.first"].map((one) => document.querySelector(one).getBoundingClientRect().top));
+  assert.ok(first < whose && whose < verdict);
   assert.match(await page.locator(".whose").textContent(), /^trainer 108, thread 108, which launches most: .* Other threads made 32 launches\.$/);
   assert.equal(await page.locator(".figures dd").first().textContent(), "40 min 29 s");
-  await page.locator(".of-processes .place", { hasText: "worker-3" }).click();
+  await table.locator(".place", { hasText: "worker-3" }).click();
   const { from, to } = await shown(page);
   assert.ok(from < 750_001_000_000 && from > 749e9 && to > 750_001_100_000 && to < 751e9);
 }));
