@@ -1,7 +1,7 @@
-"""Which sources a change concerns: those that changed or include a changed header, or whose own header does.
+"""Which sources a change concerns.
 
-usage: includes.py PATH... <SOURCES    prints those of the sources, one a line, that a change concerns; all of them if
-                                       one of the paths, or what is below it, changed"""
+usage: includes.py <SOURCES    prints those of the sources, one a line, that changed or include a changed header of their
+                               own name; and of those that see the kernel's headers, what includes any changed header"""
 import functools
 import os
 import pathlib
@@ -13,6 +13,7 @@ FOLDERS = ("src", "include", "bpf", "inside", "test")
 BASES = ("src", "include", "test/unit", "bpf", "inside")  # where an include is found, besides its own folder
 SOURCES = {".c", ".h", ".cpp", ".hpp"}  # and no other that begins so, such as what Python compiled
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+KERNEL = re.compile(r"^\s*#\s*include\s+<(linux|bpf)/", re.MULTILINE)
 
 
 def changed_files():
@@ -30,16 +31,20 @@ def target_of(path, name):
 
 
 @functools.cache  # it reads every source
+def texts():
+    """-> {file of ours: what is in it}"""
+    return {path: path.read_text(encoding="utf-8") for folder in FOLDERS for path in (ROOT / folder).rglob("*.[ch]*")
+            if path.suffix in SOURCES}
+
+
+@functools.cache
 def includers():
     """-> {file: the files that include it}"""
     found = {}
-    for folder in FOLDERS:
-        for path in (ROOT / folder).rglob("*.[ch]*"):
-            if path.suffix not in SOURCES:
-                continue
-            for name in INCLUDE.findall(path.read_text(encoding="utf-8")):
-                if target := target_of(path, name):
-                    found.setdefault(target, []).append(path)
+    for path, text in texts().items():
+        for name in INCLUDE.findall(text):
+            if target := target_of(path, name):
+                found.setdefault(target, []).append(path)
     return found
 
 
@@ -62,15 +67,16 @@ def with_includers(files):
     return reached
 
 
-def concerned(sources, everything_if):
-    """Those of the sources that changed or include a changed header, or whose own header does."""
-    if (found := changed_files()) is None or changed(sources, everything_if) == sources:
+def concerned(sources):
+    """Those of the sources that changed, or whose own header did; and of those that see the kernel's headers, what
+    includes any changed header. The others are compiled with it anyway, by whatever builds."""
+    if (found := changed_files()) is None:
         return list(sources)
-    by = includers()
-    near = found.union(*(by.get(path, []) for path in found))
-    return [path for path in sources if path in near or path.with_suffix(".hpp") in near]
+    see_kernel = with_includers([path for path, text in texts().items() if KERNEL.search(text)])
+    affected = with_includers(found) & see_kernel
+    return [path for path in sources if path in found or path.with_suffix(".hpp") in found or path in affected]
 
 
 if __name__ == "__main__":
-    for source in concerned([(ROOT / line.rstrip("\n")).resolve() for line in sys.stdin], sys.argv[1:]):
+    for source in concerned([(ROOT / line.rstrip("\n")).resolve() for line in sys.stdin]):
         print(source.relative_to(ROOT))
