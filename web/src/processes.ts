@@ -15,7 +15,7 @@ export function whoseOf({ answers }: Answers): Child {
   if (!shown) return null;
   const others = shown.other_launches ? ` Other threads made ${count(shown.other_launches)} launches.` : "";
   return h("p", { class: "note whose" }, h("b", {}, `${nameOfProcess(shown)}, thread ${shown.tid}`),
-    shown.other_launches ? ", which launches most: the verdict, phases and iterations are its own." : "", others);
+    shown.other_launches ? `${shown.chosen === "asked for" ? "" : `, which ${shown.chosen}`}: the verdict, phases and iterations are its own.` : "", others);
 }
 
 export function columnsOf(rows: ProcessRow[]): Column<ProcessRow>[] {

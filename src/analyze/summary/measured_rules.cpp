@@ -91,7 +91,7 @@ Found waiting(const Judged& judged) {
   const MeasuredExecution& work = judged.measured;
   const TimeByRank& waiting = work.share.waiting;
   if (work.percent_of(time_waited(waiting)) < EXPOSED_MUCH) return {};
-  Finding one = judged.finding("waiting_for_rank", "Waiting for " + awaited_text(waiting));
+  Finding one = judged.finding(WAITING_FOR_RANK, "Waiting for " + awaited_text(waiting));
   one.text = fmt::format(
       "{} of {}, in collectives that nothing hides, measured; {}, for {} with other work{}. What "
       "that rank does meanwhile is what to look at: --pid chooses its process.",

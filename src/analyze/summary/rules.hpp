@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "analyze/summary/finding.hpp"
@@ -11,6 +12,8 @@
 namespace cudabpf::analyze {
 
 using Found = std::optional<Finding>;
+// The finding by which a summary chooses which of a job's ranks it shows.
+inline constexpr std::string_view WAITING_FOR_RANK = "waiting_for_rank";
 
 // What is missing or went wrong (fault_rules.cpp).
 Found incomplete(const Judged& judged);

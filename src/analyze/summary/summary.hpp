@@ -23,9 +23,9 @@ namespace cudabpf::analyze {
 
 class Summary : public Analysis {
  public:
-  // Phases and iterations are those of the thread that launches most of those wanted.
-  // `moments`: how the verdict shows times.
-  // The longest `gaps` idle times are kept; the answers show as many of them as they ever do.
+  // Phases and iterations are those of the thread that launches most of those wanted; among ranks
+  // that launch alike, of one that waits for another. `moments`: how the verdict shows times. The
+  // longest `gaps` idle times are kept; the answers show as many of them as they ever do.
   Summary(Names& names, ThreadFilter wanted, Part part = {}, Moments moments = {},
           std::size_t gaps = Judged::GAPS);
 
@@ -46,6 +46,7 @@ class Summary : public Analysis {
   static const Answer ANSWERS[];
 
   void judge_processes(const Seen& seen);
+  void show_one_that_waits();
   void add_head(Page& page) const;
   std::string traced_text() const;
   void add_shown(Page& page, bool always) const;
@@ -98,6 +99,7 @@ class Summary : public Analysis {
   Stretch stretch_;
   MeasuredExecution measured_;
   std::vector<Steps> steps_;  // of each process with a thread at work
+  bool shows_one_that_waits_ = false;
   Moments moments_;
   std::vector<Finding> verdict_;
   TraceHeader header_;

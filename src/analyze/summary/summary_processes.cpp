@@ -38,6 +38,27 @@ void Summary::judge_processes(const Seen& seen) {
     if (auto found = bounds(judged); !found.empty()) steps_.back().bound = std::move(found.front());
   }
   sort_steps(steps_);
+  show_one_that_waits();
+}
+
+// Ranks of a job launch alike, and one may have a launch more by chance: what makes the others wait
+// is not seen in the one that is late, but in those that wait for it.
+void Summary::show_one_that_waits() {
+  constexpr std::uint64_t ALIKE = 20;  // launches differ by less than one in so many
+  const auto& threads = execution_.threads().threads();
+  if (wanted_.any() || threads.empty()) return;
+  auto waits = [&](const ThreadWork& thread) {
+    const Finding* bound = bound_of(thread.process);
+    return bound && bound->id == WAITING_FOR_RANK;
+  };
+  std::uint64_t most = threads.front().most_launched();
+  for (const ThreadWork& thread : threads) {
+    if (most - std::min(most, thread.most_launched()) > most / ALIKE || !waits(thread)) continue;
+    if (&thread == &threads.front()) return;
+    execution_.look_at(thread);
+    shows_one_that_waits_ = true;
+    return;
+  }
 }
 
 const Finding* Summary::bound_of(std::uint64_t process) const {
@@ -70,10 +91,11 @@ void Summary::add_shown(Page& page, bool always) const {
   if (!thread) return;
   std::uint64_t others = other_launches();
   if (!always && processes() == 1 && !others && !execution_.others_launch()) return;
-  std::string why = wanted_.tid   ? ""
-                    : wanted_.pid ? ", which launches most of its threads"
-                                  : ", which launches most";
-  if (!why.empty() && !part_.is_whole()) why += " in the whole trace";
+  std::string why = wanted_.tid             ? ""
+                    : wanted_.pid           ? ", which launches most of its threads"
+                    : shows_one_that_waits_ ? ", which waits for another rank"
+                                            : ", which launches most";
+  if (!why.empty() && !part_.is_whole() && !shows_one_that_waits_) why += " in the whole trace";
   std::string rest =
       others ? fmt::format(" (other threads: {})", count_of(others, "launch", "launches")) : "";
   page.paragraph(fmt::format("The verdict, phases and iterations describe thread {} of {}{}{}.",
@@ -167,7 +189,9 @@ Json Summary::shown_json() const {
   for (const ProcessWork& process : execution_.threads().processes())
     if (process.number == thread->process)
       json.update(Json{{"comm", names_.text(process.comm)}, {"command", command_of(process)}});
-  json["chosen"] = wanted_.any() ? "asked for" : "launches most";
+  json["chosen"] = wanted_.any()           ? "asked for"
+                   : shows_one_that_waits_ ? "waits for another rank"
+                                           : "launches most";
   json["launches"] = thread->launches_in_part;
   json["other_launches"] = other_launches();
   json["processes"] = processes();

@@ -93,7 +93,7 @@ export interface Answers {
     summary: { summary: {
       verdict: Finding[]; calls: number; processes?: ProcessRow[]; steps?: StepsRow[]; duration_us: number; launched?: number;
       kernel_runs?: number; phases?: Phase[]; transfers?: Record<string, { count: number; bytes: number; time_us: number }>;
-      iterations?: IterationsAnswer | null; shown?: { pid: number; tid: number; comm?: string; command?: string; other_launches: number } | null; other_processes?: { count: number };
+      iterations?: IterationsAnswer | null; shown?: { pid: number; tid: number; comm?: string; command?: string; chosen: string; other_launches: number } | null; other_processes?: { count: number };
     } };
     calls: { calls: CallRow[]; calls_left_out?: number };
     kernels: { classes: ClassRow[]; kernels: KernelRow[]; graphs: GraphRow[]; kernels_left_out?: number };
