@@ -79,7 +79,8 @@ std::string unknown_text(const std::vector<MergedTrace>& merged) {
   std::string text;
   std::set<std::uint32_t> hosts;
   for (const MergedTrace& one : merged)
-    if (!one.error_ns && hosts.insert(one.number).second && hosts.size() <= MOST_NAMED)
+    if (!one.error_ns && one.alignment != Alignment::collectives &&
+        hosts.insert(one.number).second && hosts.size() <= MOST_NAMED)
       text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", shortened(one.host, LONGEST_NAME),
                           shortened(one.why_unknown, LONGEST_NAME));
   if (hosts.size() > MOST_NAMED) text += fmt::format("; and {} more", hosts.size() - MOST_NAMED);

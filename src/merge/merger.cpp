@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "merge/ends.hpp"
 #include "merge/lives.hpp"
+#include "merge/meetings.hpp"
 #include "merge/one_time.hpp"
 #include "util/exit_codes.hpp"
 #include "util/text/printable.hpp"
@@ -60,10 +62,22 @@ Result<std::unique_ptr<Merger>> Merger::open(
   return merger;
 }
 
+// None where all were recorded on one machine, or only one of several has collectives.
+Result<std::vector<std::vector<Meeting>>> Merger::meetings() const {
+  std::set<std::string> machines;
+  for (const Surveyed& trace : surveyed_)
+    if (trace.has_collectives) machines.insert(trace.facts.header.boot_id);
+  std::vector<std::vector<Meeting>> all;
+  if (machines.size() < 2) return all;
+  for (const Surveyed& trace : surveyed_)
+    all.push_back(trace.has_collectives ? TRY(meetings_of(trace)) : std::vector<Meeting>{});
+  return all;
+}
+
 Result<> Merger::place() {
   std::vector<TraceTimes> times;
   for (const Surveyed& trace : surveyed_) times.push_back(trace.times());
-  std::vector<Placed> placed = on_one_time(times);
+  std::vector<Placed> placed = on_one_time(times, TRY(meetings()));
   for (std::size_t i = 0; i < placed.size(); i++) {
     if (!placed[i].why_not.empty())
       return Error{

@@ -39,6 +39,7 @@ class Merger {
   struct Source;
 
   Merger() = default;
+  Result<std::vector<std::vector<Meeting>>> meetings() const;
   Result<> place();
   Result<> refuse_twice() const;
   Result<> open_sources();

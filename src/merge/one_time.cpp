@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "merge/drift.hpp"
 #include "util/saturating.hpp"
 
 namespace cudabpf::merge {
@@ -14,11 +15,6 @@ namespace {
 constexpr std::uint64_t LATEST_DAY = std::uint64_t{1} << 62, LONGEST_UP = std::uint64_t{1} << 61;
 constexpr std::uint64_t LARGEST_ERROR = 86'400'000'000'000;
 constexpr std::uint32_t UNSYNCHRONISED = 0x40;  // STA_UNSYNC
-// By how much a clock that is kept right may still run too fast or too slow, as the kernel assumes
-// when it lets the maximum error grow: 500 ppm.
-constexpr std::uint64_t DRIFT_DIVISOR = 2000;
-
-std::uint64_t drift_over(std::uint64_t ns) { return ns / DRIFT_DIVISOR; }
 
 std::uint64_t distance(std::int64_t a, std::int64_t b) {
   return a > b ? static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b)
@@ -64,6 +60,8 @@ struct Boot {
   bool has_day = false;
   std::optional<std::uint64_t> error;
   std::string why_unknown;
+  std::int64_t begin = 0, end = 0;          // of its traces' events, on its monotonic clock
+  std::optional<std::uint64_t> from_first;  // its bound, if it is placed by collectives
 };
 
 // The largest error that a time in this stretch may have. At each moment the best of the readings
@@ -90,7 +88,6 @@ std::uint64_t error_within(std::int64_t begin, std::int64_t end, std::int64_t sh
 
 void find_day(Boot& boot, const std::vector<TraceTimes>& traces) {
   std::vector<Estimate> estimates;
-  std::int64_t begin = 0, end = 0;
   bool said = false;  // how far a clock may be wrong
   for (std::size_t i : boot.traces) {
     const TraceTimes& trace = traces[i];
@@ -98,8 +95,8 @@ void find_day(Boot& boot, const std::vector<TraceTimes>& traces) {
     std::int64_t from = at + static_cast<std::int64_t>(std::min(trace.since, LONGEST_UP)),
                  to = at + static_cast<std::int64_t>(std::min(trace.end, LONGEST_UP));
     bool is_first = i == boot.traces.front();
-    begin = is_first ? from : std::min(begin, from);
-    end = is_first ? std::max(from, to) : std::max(end, to);
+    boot.begin = is_first ? from : std::min(boot.begin, from);
+    boot.end = is_first ? std::max(from, to) : std::max(boot.end, to);
     for (const Reading& reading : {trace.at_begin, trace.at_end.value_or(Reading{})}) {
       said |= reading.error.has_value();
       if (auto estimate = estimate_of(reading)) estimates.push_back(*estimate);
@@ -118,7 +115,7 @@ void find_day(Boot& boot, const std::vector<TraceTimes>& traces) {
       std::min_element(estimates.begin(), estimates.end(), [](const auto& a, const auto& b) {
         return a.error < b.error;
       })->shift;
-  boot.error = error_within(begin, end, boot.shift, estimates);
+  boot.error = error_within(boot.begin, boot.end, boot.shift, estimates);
 }
 
 std::vector<Boot> boots_of(const std::vector<TraceTimes>& traces, std::vector<Placed>& placed) {
@@ -145,25 +142,60 @@ std::optional<std::uint64_t> sum_of(const std::optional<std::uint64_t>& a,
   return saturating_sum(*a, *b);
 }
 
+std::vector<Meeting> of_boot(const Boot& boot, const std::vector<std::vector<Meeting>>& meetings) {
+  std::vector<Meeting> all;
+  for (std::size_t i : boot.traces) all.insert(all.end(), meetings[i].begin(), meetings[i].end());
+  std::ranges::stable_sort(all, {}, &Meeting::key);
+  return all;
+}
+
+// Where that says more than the time of day does.
+void place_by_collectives(std::vector<Boot>& boots, Boot& first,
+                          const std::vector<std::vector<Meeting>>& meetings) {
+  std::vector<Meeting> met = of_boot(first, meetings);
+  for (Boot& boot : boots) {
+    if (&boot == &first) continue;
+    auto events =
+        std::pair(static_cast<std::uint64_t>(boot.begin), static_cast<std::uint64_t>(boot.end));
+    auto ahead = ahead_of(met, of_boot(boot, meetings), events);
+    auto by_day = sum_of(first.error, boot.error);
+    if (!ahead || (by_day && *by_day <= ahead->bound_ns)) continue;
+    boot.from_first = ahead->bound_ns;
+    boot.shift = first.shift + ahead->ns;
+    boot.has_day = first.has_day;
+    boot.error = sum_of(first.error, boot.from_first);
+    boot.why_unknown = first.why_unknown;
+  }
+}
+
 }  // namespace
 
-std::vector<Placed> on_one_time(const std::vector<TraceTimes>& given) {
+std::vector<Placed> on_one_time(const std::vector<TraceTimes>& given,
+                                const std::vector<std::vector<Meeting>>& meetings) {
   std::vector<TraceTimes> traces = given;
   for (TraceTimes& trace : traces)
     if (trace.at_begin.monotonic >= LONGEST_UP) trace.at_begin = {};
   std::vector<Placed> placed(traces.size());
   std::vector<Boot> boots = boots_of(traces, placed);
+  if (!meetings.empty()) place_by_collectives(boots, boots[placed[0].boot], meetings);
+  // Then it does not matter which time of day the first one had.
+  bool all_by_collectives = std::ranges::all_of(
+      boots, [&](const Boot& boot) { return &boot == &boots[placed[0].boot] || boot.from_first; });
   std::vector<std::int64_t> begins;
   for (std::size_t i = 0; i < traces.size(); i++) {
     Placed& one = placed[i];
     const Boot& boot = boots[one.boot];
     const Boot& first = boots[placed[0].boot];
     bool same = &boot == &first;
-    if (boots.size() > 1 && !boot.has_day)
+    if (boots.size() > 1 && !boot.has_day && !all_by_collectives)
       one.why_not = "it does not say at what time of day it began";
-    one.alignment = same ? Alignment::same_boot : Alignment::time_of_day;
+    one.alignment = same              ? Alignment::same_boot
+                    : boot.from_first ? Alignment::collectives
+                                      : Alignment::time_of_day;
     one.error_ns = boot.error;
-    one.bound_ns = same ? std::optional<std::uint64_t>(0) : sum_of(first.error, boot.error);
+    one.bound_ns = same              ? std::optional<std::uint64_t>(0)
+                   : boot.from_first ? boot.from_first
+                                     : sum_of(first.error, boot.error);
     if (!one.error_ns) one.why_unknown = boot.why_unknown;
     begins.push_back(static_cast<std::int64_t>(traces[i].at_begin.monotonic) + boot.shift);
   }

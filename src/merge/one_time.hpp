@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "merge/ahead.hpp"
 #include "trace/merged.hpp"
 #include "util/system/clock.hpp"
 
@@ -40,8 +41,9 @@ struct Placed {
   std::string why_not;                    // why it cannot be placed at all; empty: it is placed
 };
 
-// One for each, in their order. Another way to place boots, such as by what both saw end at once,
-// would take the place of the time of day.
-std::vector<Placed> on_one_time(const std::vector<TraceTimes>& traces);
+// One for each, in their order. `meetings`: of each trace, or none; a machine is placed by these
+// where they place it better than its time of day.
+std::vector<Placed> on_one_time(const std::vector<TraceTimes>& traces,
+                                const std::vector<std::vector<Meeting>>& meetings = {});
 
 }  // namespace cudabpf::merge

@@ -63,6 +63,7 @@ Result<Surveyed> survey(std::vector<std::string> files, const MachineLines& befo
       surveyed.repeated++;
     } else {
       count(*line, surveyed.counts);
+      surveyed.has_collectives |= line->kind == LineKind::communicator;
       if (!lives.see(*line))
         return Error{fmt::format("{} has more than {} processes", surveyed.files.front(),
                                  with_commas(Lives::MOST)),

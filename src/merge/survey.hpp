@@ -21,6 +21,7 @@ struct Surveyed {
   std::uint64_t unfit = 0;  // lines with numbers that no real trace has
   std::uint64_t repeated = 0;
   std::vector<Life> lives;
+  bool has_collectives = false;  // whose times on GPUs may be there
 
   TraceTimes times() const;
 };

@@ -1,7 +1,6 @@
 #include "trace/merged.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -14,7 +13,7 @@ namespace cudabpf {
 
 namespace {
 
-constexpr std::string_view ALIGNMENTS[] = {"same boot", "time of day"};
+constexpr std::string_view ALIGNMENTS[] = {"same boot", "time of day", "collectives"};
 constexpr std::size_t MAX_FILES = 64;  // that are named
 
 LineFields known_or_null(const std::optional<std::uint64_t>& number) {
@@ -45,6 +44,12 @@ LineFields fields_of(const MergedTrace& one) {
   return out;
 }
 
+Alignment alignment_in(const nlohmann::json& json) {
+  auto at = std::ranges::find(ALIGNMENTS, text_in(json, "alignment"));
+  return at == std::end(ALIGNMENTS) ? Alignment::time_of_day
+                                    : static_cast<Alignment>(at - std::begin(ALIGNMENTS));
+}
+
 std::optional<MergedTrace> merged_trace_in(const nlohmann::json& json) {
   auto number = number_in<std::uint32_t>(json, "number");
   if (!number || *number >= MAX_HOSTS) return std::nullopt;
@@ -55,8 +60,7 @@ std::optional<MergedTrace> merged_trace_in(const nlohmann::json& json) {
   one.file = text_in(json, "file");
   one.host = text_in(json, "host");
   one.boot_id = text_in(json, "boot_id");
-  one.alignment =
-      text_in(json, "alignment") == ALIGNMENTS[0] ? Alignment::same_boot : Alignment::time_of_day;
+  one.alignment = alignment_in(json);
   one.offset_ns = time("offset_ns");
   one.error_ns = count_in(json, "error_ns");
   one.bound_ns = count_in(json, "bound_ns");
@@ -99,20 +103,35 @@ std::vector<std::string> hosts_of(const std::vector<MergedTrace>& merged) {
   return hosts;
 }
 
-// Traces of one boot have the same error, which does not count between them.
+namespace {
+
+// How far two machines' times may be apart. Nothing: it is not known.
+std::optional<std::uint64_t> distance_of(const MergedTrace& a, const MergedTrace& b) {
+  auto is_by_day = [](const MergedTrace& one) { return one.alignment != Alignment::collectives; };
+  // Both times of day are as wrong as they are; else each was put beside the first.
+  bool by_day = is_by_day(a) && is_by_day(b);
+  const auto &one = by_day ? a.error_ns : a.bound_ns, &other = by_day ? b.error_ns : b.bound_ns;
+  if (!one || !other) return std::nullopt;
+  return saturating_sum(*one, *other);
+}
+
+}  // namespace
+
+// Traces of one boot are on the same clock.
 OrderBound order_bound(const std::vector<MergedTrace>& merged) {
   std::set<std::string> boots;
-  std::vector<std::uint64_t> errors;
-  bool known = true;
+  std::vector<const MergedTrace*> machines;
+  OrderBound bound;
   for (const MergedTrace& one : merged) {
     if (!one.boot_id.empty() && !boots.insert(one.boot_id).second) continue;
-    errors.push_back(one.error_ns.value_or(0));
-    known &= one.error_ns.has_value();
+    for (const MergedTrace* other : machines) {
+      auto distance = distance_of(one, *other);
+      bound.known &= distance.has_value();
+      bound.ns = std::max(bound.ns, distance.value_or(0));
+    }
+    machines.push_back(&one);
   }
-  if (errors.size() < 2) return {};
-  if (!known) return {false, 0};
-  std::partial_sort(errors.begin(), errors.begin() + 2, errors.end(), std::greater<>());
-  return {true, saturating_sum(errors[0], errors[1])};
+  return bound.known ? bound : OrderBound{false, 0};
 }
 
 }  // namespace cudabpf

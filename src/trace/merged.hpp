@@ -19,6 +19,7 @@ namespace cudabpf {
 enum class Alignment : std::uint8_t {
   same_boot,    // the same CLOCK_MONOTONIC: exact
   time_of_day,  // CLOCK_REALTIME, as far as each machine's is known to be right
+  collectives,  // what ranks did together
 };
 std::string_view to_string(Alignment alignment);  // "same boot"
 

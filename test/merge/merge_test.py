@@ -20,6 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CUDABPF = pathlib.Path(os.environ.get("CUDABPF_BUILD", "build")).resolve() / "cudabpf"
 SMALL = ROOT / "test/export/trace.jsonl"
+OF_RANKS = ROOT / "traces/example-ranks.jsonl.zst"
 GOLDEN = HERE / "merged.jsonl"
 DAY = 1_795_271_709_000_000_000
 SYNCHRONISED, NOT_SYNCHRONISED = 0x2001, 0x40
@@ -51,6 +52,31 @@ class Merge(unittest.TestCase):
         path.write_text(json.dumps(header, separators=(",", ":"), ensure_ascii=False) + "\n" + rest)
         return path
 
+    def rank(self, name, pid, ppm=0, identity="", more_launches=0, **of_host):
+        """The trace of one of the ranks in OF_RANKS, on a host whose clock is so many millionths too fast."""
+        lines = [json.loads(line) for line in
+                 subprocess.run(["zstd", "-dc", OF_RANKS], check=True, stdout=subprocess.PIPE).stdout.splitlines()]
+        own = [line for line in lines[1:-1] if line.get("pid") == pid]
+        for line in own:
+            line["ts"] += line["ts"] * ppm // 1_000_000
+            if identity and line.get("op") == "comm":
+                line["identity"] = identity
+        last = next(line for line in reversed(own) if line.get("op") == "launch")
+        own += [{key: value for key, value in last.items() if key not in ("within", "parent")} |
+                {"id": 1_000_000 + i, "ts": lines[-1]["ts"] - 100_000 + 100 * i, "duration_us": 0.05} for i in range(more_launches)]
+        lines[-1] |= {"lines": len(own) + 2, "calls": sum("id" in line for line in own), "accounts": {},
+                      "gpu_operations": {"operations": 0, "joined": 0, "unjoined": {}, "invalid": 0, "calls": 0, "answered": 0,
+                                         "clock_error_ns": 500}}
+        source = self.folder / "source.jsonl"
+        source.write_text("".join(json.dumps(line) + "\n" for line in [lines[0], *own, lines[-1]]))
+        return self.host(name, source, **of_host)
+
+    def placed(self, *ranks):
+        """-> how far the second is from where it belongs, in us; its line of --json"""
+        said = json.loads(self.cudabpf("merge", *ranks, "-o", self.folder / "merged.jsonl", "--json").stdout)
+        first, second = said["merged"]
+        return second["offset_us"] - first["offset_us"], second
+
     def cudabpf(self, *arguments, status=0):
         result = subprocess.run([CUDABPF, *arguments], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         self.assertEqual(result.returncode, status, result.stderr)
@@ -64,6 +90,48 @@ class Merge(unittest.TestCase):
 
     def two_hosts(self, source, **of_second):
         return self.host("node1", source), self.host("node2", source, **({"begins": 300_000} | of_second))
+
+    def test_collectives_place_hosts(self):
+        """What ranks did together says more than clocks that may be wrong by 100 ms, or by nobody knows how much."""
+        for most_us, status in ((100_000, SYNCHRONISED), (1, NOT_SYNCHRONISED)):
+            clocks = {"most_us": most_us, "status": status}
+            wrong_by, second = self.placed(self.rank("node1", 4200, **clocks),
+                                           self.rank("node2", 4201, begins=40_000_000, monotonic=7_000_000_000, **clocks))
+            self.assertEqual((second["alignment"], second["host"]), ("collectives", "node2"))
+            self.assertLessEqual(abs(wrong_by), second["bound_us"])
+            self.assertLess(second["bound_us"], 400)
+            bound = self.answer("summary", self.folder / "merged.jsonl")["trace"]["order_bound_us"]
+            self.assertEqual(bound, second["bound_us"])
+
+    def test_rank_that_waits_is_shown(self):
+        """The rank that is late launches a little more, and does not look as if others waited for it."""
+        merged = self.folder / "merged.jsonl"
+        self.cudabpf("merge", self.rank("node1", 4200), self.rank("node2", 4201, more_launches=3, begins=3_000_000), "-o", merged)
+        summary = self.answer("summary", merged)["summary"]
+        self.assertEqual((summary["shown"]["pid"], summary["shown"]["chosen"]), (4200, "waits for another rank"))
+        self.assertEqual(summary["verdict"][0]["title"], "Waiting for rank 1")
+        of_late = self.answer("summary", "--pid", "10004201", merged)["summary"]
+        self.assertEqual((of_late["shown"]["pid"], of_late["shown"]["chosen"]), (10004201, "asked for"))
+        self.assertGreater(of_late["shown"]["launches"], summary["shown"]["launches"])
+
+    def test_collectives_of_clocks_that_run_wrong(self):
+        """No kernel ends before another rank's began by more than the bound, though a clock is 300 ppm too fast."""
+        _, second = self.placed(self.rank("node1", 4200, most_us=100_000), self.rank("node2", 4201, ppm=300, begins=3_000_000, most_us=100_000))
+        self.assertEqual(second["alignment"], "collectives")
+        kernels = collections.defaultdict(list)
+        for line in self.lines(self.folder / "merged.jsonl"):
+            if line["type"] == "gpu" and "AllReduce" in line.get("kernel", ""):
+                kernels[line["pid"]].append((line["ts"], line["ts"] + line["duration_us"] * 1000))
+        pairs = list(zip(*kernels.values()))
+        self.assertEqual(len(pairs), 120)
+        for (begin, end), (other_begin, other_end) in pairs:
+            self.assertLess(max(begin, other_begin), min(end, other_end) + second["bound_us"] * 1000)
+
+    def test_collectives_that_place_nothing(self):
+        """Those of other communicators."""
+        clocks = {"status": NOT_SYNCHRONISED}
+        _, second = self.placed(self.rank("node1", 4200, **clocks), self.rank("node2", 4201, identity="0x1", begins=3_000_000, **clocks))
+        self.assertEqual((second["alignment"], second.get("bound_us")), ("time of day", None))
 
     def test_golden(self):
         merged = self.folder / "merged.jsonl"

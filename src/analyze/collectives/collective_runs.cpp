@@ -39,7 +39,28 @@ CollectiveCall call_in(const Line& line) {
   return call;
 }
 
+bool waits_for_all(Name op) {
+  return op == Op::all_reduce || op == Op::all_gather || op == Op::reduce_scatter ||
+         op == Op::all_to_all;
+}
+
+// Each pair counts these apart.
+bool is_between_two(Name op) {
+  return op == Op::send || op == Op::recv || op == Op::put_signal || op == Op::signal ||
+         op == Op::wait_signal;
+}
+
 }  // namespace
+
+bool CollectiveRun::is_counted() const {
+  return std::ranges::all_of(
+      calls, [](const CollectiveCall& call) { return call.seq && !is_between_two(call.op); });
+}
+
+bool CollectiveRun::is_barrier() const {
+  return std::ranges::all_of(calls,
+                             [](const CollectiveCall& call) { return waits_for_all(call.op); });
+}
 
 void OnGpu::add(std::uint64_t op_begin, std::uint64_t op_end) {
   if (!operations++) begin = end = op_begin;

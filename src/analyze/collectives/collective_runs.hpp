@@ -61,6 +61,10 @@ struct CollectiveRun {
   OnGpu gpu;
 
   bool measured() const { return gpu.operations; }
+  // By the ranks of its communicator alike.
+  bool is_counted() const;
+  // No rank's kernel ends before every other rank has come.
+  bool is_barrier() const;
   // The one communicator of all its calls; 0: there are several, or it is not known.
   std::uint64_t communicator() const;
 };

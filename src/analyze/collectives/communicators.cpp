@@ -21,7 +21,7 @@ void Communicators::line(const Line& line) {
   one.number = line.communicator;
   one.pid = line.pid;
   one.host = line.host;
-  if (!text_in(json, "identity").empty()) one.identity = handle_in(line.text, "identity");
+  if (auto identity = handle_in(line.text, "identity")) one.identity = identity;
   one.rank = number_in<std::uint32_t>(json, "rank");
   one.ranks = number_in<std::uint32_t>(json, "ranks");
   if (line.has(Field::ordinal)) one.device = line.ordinal;

@@ -5,27 +5,9 @@
 
 namespace cudabpf::analyze {
 
-namespace {
-
-// No rank's kernel ends before every other rank has come.
-bool waits_for_all(Name op) {
-  return op == Op::all_reduce || op == Op::all_gather || op == Op::reduce_scatter ||
-         op == Op::all_to_all;
-}
-
-// Between two ranks; each pair counts these apart.
-bool is_between_two(Name op) {
-  return op == Op::send || op == Op::recv || op == Op::put_signal || op == Op::signal ||
-         op == Op::wait_signal;
-}
-
-}  // namespace
-
 void Matches::add(const CollectiveRun& run, const TracedCommunicator& communicator) {
   const CollectiveCall& first = run.calls.front();
-  bool counted = std::ranges::all_of(
-      run.calls, [](const CollectiveCall& call) { return call.seq && !is_between_two(call.op); });
-  if (!counted) return;
+  if (!run.is_counted()) return;
   if (run.launch <= 1)
     for (const CollectiveCall& call : run.calls) compare(call, *communicator.identity);
   if (ranks_ >= bounds_.ranks) {
@@ -40,8 +22,7 @@ void Matches::add(const CollectiveRun& run, const TracedCommunicator& communicat
     std::tie(match.identity, match.seq, match.launch) = key;
     match.op = first.op;
     match.root = first.root;
-    match.is_barrier = std::ranges::all_of(
-        run.calls, [](const CollectiveCall& call) { return waits_for_all(call.op); });
+    match.is_barrier = run.is_barrier();
   }
   match.ranks.push_back({first.communicator, run.process, run.ts, run.gpu});
   ranks_++;

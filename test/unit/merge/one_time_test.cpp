@@ -146,3 +146,44 @@ TEST_CASE("No clock makes sums overflow") {
         CHECK((!placed[1].why_not.empty() || !placed[1].error_ns || placed[1].bound_ns));
       }
 }
+
+TEST_CASE("Machines whose ranks met are placed by that, if it says more than their clocks") {
+  // The second began 2 s later, and its time of day is wrong by 40 ms.
+  auto first = trace("a", 50 * SECOND, DAY, error_of(100'000)),
+       second = trace("b", 9 * SECOND, DAY + 2040 * MS, error_of(100'000));
+  std::vector<std::vector<Meeting>> met(2);
+  for (std::uint64_t i = 0; i < 100; i++) {
+    constexpr std::uint64_t TRANSFER = MS / 10;
+    std::uint64_t at = 53 * SECOND + i * SECOND / 20, other = at - 43 * SECOND, late = i % 2 * MS;
+    met[0].push_back({{7, i, 0}, at + late, at + MS + TRANSFER});
+    met[1].push_back({{7, i, 0}, other + MS - late, other + MS + TRANSFER});
+  }
+  auto placed = on_one_time({first, second}, met);
+  CHECK(placed[1].alignment == Alignment::collectives);
+  CHECK(placed[0].alignment == Alignment::same_boot);
+  REQUIRE(placed[1].bound_ns);
+  CHECK(*placed[1].bound_ns < 10 * MS);
+  CHECK(placed[1].offset_ns - placed[0].offset_ns + *placed[1].bound_ns >= 2 * SECOND);
+  CHECK(placed[1].offset_ns - placed[0].offset_ns <= 2 * SECOND + *placed[1].bound_ns);
+  CHECK(placed[1].error_ns == *placed[0].error_ns + *placed[1].bound_ns);
+  // Clocks that are kept better than that are used.
+  for (TraceTimes* one : {&first, &second}) {
+    one->at_begin.error = one->at_end->error = error_of(1);
+    one->end = SECOND;
+    one->at_end->monotonic = one->at_begin.monotonic + SECOND;
+    one->at_end->realtime = one->at_begin.realtime + SECOND;
+  }
+  CHECK(on_one_time({first, second}, met)[1].alignment == Alignment::time_of_day);
+  // Without any time of day, it is enough that they met.
+  for (TraceTimes* one : {&first, &second}) {
+    one->at_begin.realtime = 0;
+    one->at_end.reset();
+  }
+  placed = on_one_time({first, second}, met);
+  CHECK(placed[1].why_not.empty());
+  CHECK(placed[1].alignment == Alignment::collectives);
+  CHECK_FALSE(placed[1].error_ns);
+  CHECK(placed[1].bound_ns);
+  met[1].clear();
+  CHECK_FALSE(on_one_time({first, second}, met)[1].why_not.empty());
+}
