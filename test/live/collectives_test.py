@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import harness
-from harness import LIBRARY, NCCL
+from harness import LIBRARY, NCCL, NCCL_UNOPTIMIZED
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fake_nccl"))
 from steps import PROGRAM, Truth  # noqa: E402  pylint: disable=wrong-import-position
@@ -43,8 +43,12 @@ nccl.ncclCommFinalize(comm)
 nccl.ncclCommDestroy(comm)
 cuda.cuCtxSynchronize()
 """
-
-
+EVERY_COLLECTIVE = [
+    ["ncclCommInitRank", "a", 1, 1, 4], ["ncclAllReduce", 5, 9, 0, "a"], ["ncclAllGather", 6, 7, "a"], ["ncclReduceScatter", 7, 6, 4, "a"],
+    ["ncclBroadcast", 8, 0, 3, "a"], ["ncclBcast", 9, 1, 2, "a"], ["ncclReduce", 10, 8, 2, 1, "a"], ["ncclAlltoAll", 11, 2, "a"],
+    ["ncclGather", 12, 3, 1, "a"], ["ncclScatter", 13, 4, 0, "a"], ["ncclSend", 14, 5, 2, "a"], ["ncclRecv", 15, 10, 0, "a"],
+    ["ncclAllReduce", 1 << 34, 11, 7, "a"], ["ncclAllReduceConfig", 0, 9, 0, "a"], ["ncclSend", 1, 0, 2, "a"],
+    ["ncclCommFinalize", "a"], ["ncclCommDestroy", "a"]]
 
 
 class Live(harness.LiveTest):
@@ -92,16 +96,16 @@ class Live(harness.LiveTest):
         return made
 
     def test_every_collective(self):
-        trace = self.traced_steps([
-            ["ncclCommInitRank", "a", 1, 1, 4], ["ncclAllReduce", 5, 9, 0, "a"], ["ncclAllGather", 6, 7, "a"], ["ncclReduceScatter", 7, 6, 4, "a"],
-            ["ncclBroadcast", 8, 0, 3, "a"], ["ncclBcast", 9, 1, 2, "a"], ["ncclReduce", 10, 8, 2, 1, "a"], ["ncclAlltoAll", 11, 2, "a"],
-            ["ncclGather", 12, 3, 1, "a"], ["ncclScatter", 13, 4, 0, "a"], ["ncclSend", 14, 5, 2, "a"], ["ncclRecv", 15, 10, 0, "a"],
-            ["ncclAllReduce", 1 << 34, 11, 7, "a"], ["ncclAllReduceConfig", 0, 9, 0, "a"], ["ncclSend", 1, 0, 2, "a"],
-            ["ncclCommFinalize", "a"], ["ncclCommDestroy", "a"]])
+        trace = self.traced_steps(EVERY_COLLECTIVE)
         self.check_equal(trace)
         inner = [call for call in trace.named("ncclBroadcast") if "parent" in call]
         self.assertEqual(len(inner), 1)
         self.assertEqual({"communicator", "rank", "seq"} & set(inner[0]), set())
+
+    def test_unoptimized(self):
+        """Functions that begin otherwise."""
+        trace = self.traced_steps(EVERY_COLLECTIVE, libraries=(NCCL_UNOPTIMIZED,))
+        self.check_equal(trace)
 
     def test_communicators(self):
         """However they are made; and the handle of one that has gone is another's."""

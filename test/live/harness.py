@@ -65,6 +65,7 @@ NEWER = f"{BUILD}/test/fake_libcuda/newer/libcuda.so.1"
 OLD = f"{BUILD}/test/fake_libcuda/old/libcuda.so.1"
 WORKLOADS = f"{BUILD}/test/workloads"
 NCCL = f"{BUILD}/test/fake_nccl/libnccl.so.2"
+NCCL_UNOPTIMIZED = f"{BUILD}/test/fake_nccl/unoptimized/libnccl.so.2"
 INSIDE_TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside_tests.txt")
 LOOKUP = "cuGetProcAddress_v2"  # each workload begins by looking up its functions
 CLONE_NEWNS = 0x20000
