@@ -20,6 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CUDABPF = pathlib.Path(os.environ.get("CUDABPF_BUILD", "build")).resolve() / "cudabpf"
 RECORDED = sorted((ROOT / "traces").glob("h200-*.jsonl.zst"))
+OF_RANKS = ROOT / "traces/example-ranks.jsonl.zst"
 HANDMADE = ROOT / "test/export/trace.jsonl"
 ODD_NAME = "it's a \\trace.jsonl"
 QUERIES = {
@@ -29,6 +30,9 @@ QUERIES = {
     "kernels": "SELECT trace, kernel, count(*) AS count, sum(duration_us) AS time FROM gpu WHERE op = 'kernel' GROUP BY trace, kernel",
     "driver": "SELECT trace, count(*) AS count FROM driver GROUP BY trace",
     "allocated": "SELECT trace, kind, count(*) AS count, sum(size) AS bytes FROM memory WHERE op = 'alloc' GROUP BY trace, kind",
+    "collectives": "SELECT trace, op, identity, rank, size, count(*) AS count, sum(duration_us) AS time FROM collectives "
+                   "GROUP BY trace, op, identity, rank, size",
+    "collective_work": "SELECT trace, pid, count(*) AS count, sum(duration_us) AS time FROM collective_work GROUP BY trace, pid",
     "grids": "SELECT trace, sum(grid[1]) AS blocks FROM calls WHERE op = 'launch' AND kernel != '' GROUP BY trace",
 }
 
@@ -61,7 +65,7 @@ class Store(unittest.TestCase):
         merged = cls.folder / "merged.jsonl.zst"  # of two hosts
         two = [path for path in RECORDED if path.name.startswith(("h200-gpt2", "h200-two-gpus"))]
         subprocess.run([CUDABPF, "merge", *two, "-o", merged], stdout=subprocess.DEVNULL, check=True)
-        cls.traces = [str(path) for path in [*RECORDED, merged, cls.folder / ODD_NAME]]
+        cls.traces = [str(path) for path in [*RECORDED, merged, OF_RANKS, cls.folder / ODD_NAME]]
         sql = subprocess.run([CUDABPF, "schema", cls.engine, *cls.traces], stdout=subprocess.PIPE, text=True, check=True).stdout
         (cls.folder / "load.sql").write_text(sql, encoding="utf-8")
         done = subprocess.run(["node", HERE / cls.engine / "run.mjs", cls.folder / "load.sql"], input=json.dumps(list(QUERIES.values())),
@@ -88,7 +92,7 @@ class Store(unittest.TestCase):
             if trace in self.traces[:-1]:
                 self.assertEqual(int(row["entered"]), int(row["emitted"]) + int(row["dropped"]), trace)
                 self.assertEqual(row["received"], row["emitted"], trace)
-                self.assertEqual(int(row["driver_calls"]), facts["operations"], trace)
+                self.assertEqual(int(row["driver_calls"] or 0), facts["operations"], trace)
                 self.assertEqual(row["started"].replace(" ", "T").rstrip("0"), facts["started"].rstrip("0Z"), trace)
 
     def test_calls(self):
@@ -113,9 +117,27 @@ class Store(unittest.TestCase):
 
     def test_memory(self):
         for trace in self.traces:
-            kinds = self.answer("memory", trace)["memory"]["all"]["kinds"]
+            kinds = self.answer("memory", trace)["memory"]["all"].get("kinds", {})
             self.assertEqual(self.of("allocated", trace, "kind", "count", "bytes"),
                              {kind: (one["allocations"], one["allocated"]) for kind, one in kinds.items() if one["allocations"]}, trace)
+
+    def test_collectives(self):
+        """Each rank's, by function and size; and what GPUs took for them, with no kernel in two rows."""
+        answer = self.answer("collectives", OF_RANKS)
+        communicators = {one["communicator"]: one for one in answer["communicators"]}
+        expected, work = collections.Counter(), collections.defaultdict(lambda: [0, 0])
+        for row in answer["collectives"]:
+            one = communicators[row["communicator"]]
+            if "," not in row["function"]:  # else a group of several functions
+                expected[(row["function"], "0x" + one["identity"], one["rank"], row["size"])] += row["count"]
+            if row["gpu"]["count"]:
+                work[row["pid"]][0] += row["gpu"]["count"]
+                work[row["pid"]][1] += row["gpu"]["total_us"]
+        found = {(row["op"], row["identity"], int(row["rank"]), int(row["size"])): int(row["count"])
+                 for row in self.rows["collectives"] if row["trace"] == str(OF_RANKS) and row["op"] not in ("send", "recv")}
+        self.assertEqual(found, dict(expected))
+        self.assertEqual(self.of("collective_work", str(OF_RANKS), "pid", "count", "time"), {pid: tuple(sums) for pid, sums in work.items()})
+        self.assertTrue(expected and work)
 
     def test_lists(self):
         """An array has its numbers."""

@@ -26,6 +26,34 @@ CREATE VIEW memory AS
 SELECT trace, ts, pid, tid, op, kind, ptr, size, device, id, name FROM calls
 WHERE type = 'memory' AND op IN ('alloc', 'free') AND error = '' AND isNotNull(ret);
 
+-- What was asked of NCCL. `identity` is the same for all ranks of a communicator.
+CREATE VIEW collectives AS
+SELECT calls.trace AS trace, id, ts, duration_us, pid, tid, op, name, error,
+  calls.communicator AS communicator, identity, rank, ranks, seq, call_group, count, datatype,
+  reduction, root, peer, size, stream, captured
+FROM calls
+LEFT JOIN (
+  SELECT trace, JSONExtract(record, 'communicator', 'Nullable(UInt64)') AS communicator,
+    max(JSONExtractString(record, 'identity')) AS identity,
+    max(JSONExtract(record, 'rank', 'Nullable(Int32)')) AS rank,
+    max(JSONExtract(record, 'ranks', 'Nullable(Int32)')) AS ranks
+  FROM records
+  WHERE JSONExtractString(record, 'type') = 'collective' AND JSONExtractString(record, 'op') = 'comm'
+  GROUP BY trace, communicator) AS communicators
+  ON communicators.trace = calls.trace AND communicators.communicator = calls.communicator
+WHERE type = 'collective' AND isNotNull(calls.communicator);
+
+-- The kernels and copies of collectives (`--gpu`), with the call that made them: `asked_by` is a
+-- collective's, or the end of the group in which several were queued. Those of graphs have none.
+CREATE VIEW collective_work AS
+SELECT gpu.trace AS trace, gpu.ts AS ts, gpu.duration_us AS duration_us, gpu.pid AS pid,
+  gpu.device AS device, gpu.stream AS stream, gpu.op AS op, gpu.kernel AS kernel,
+  asking.id AS asked_by, asking.call_group AS call_group
+FROM gpu
+JOIN calls AS issuing ON issuing.trace = gpu.trace AND issuing.id = gpu.call
+JOIN calls AS asking ON asking.trace = gpu.trace AND asking.id = issuing.within
+WHERE asking.library = 'nccl';
+
 -- Whether all is there, for each file: `complete` is 1 if no record was lost and every call of the
 -- file has been loaded.
 CREATE VIEW books AS

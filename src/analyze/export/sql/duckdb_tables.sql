@@ -26,6 +26,29 @@ CREATE VIEW memory AS
 SELECT trace, ts, pid, tid, op, kind, ptr, size, device, id, name FROM calls
 WHERE type = 'memory' AND op IN ('alloc', 'free') AND error IS NULL AND ret IS NOT NULL;
 
+-- What was asked of NCCL. `identity` is the same for all ranks of a communicator.
+CREATE VIEW collectives AS
+WITH communicators AS (
+  SELECT trace, (record->>'communicator')::UBIGINT AS communicator,
+    max(record->>'identity') AS identity,
+    max((record->>'rank')::INTEGER) AS rank,
+    max((record->>'ranks')::INTEGER) AS ranks
+  FROM records WHERE (record->>'type') = 'collective' AND (record->>'op') = 'comm' GROUP BY ALL)
+SELECT calls.trace, id, ts, duration_us, pid, tid, op, name, error, communicator, identity, rank,
+  ranks, seq, call_group, "count", datatype, reduction, root, peer, size, stream, captured
+FROM calls LEFT JOIN communicators USING (trace, communicator)
+WHERE type = 'collective' AND communicator IS NOT NULL;
+
+-- The kernels and copies of collectives (`--gpu`), with the call that made them: `asked_by` is a
+-- collective's, or the end of the group in which several were queued. Those of graphs have none.
+CREATE VIEW collective_work AS
+SELECT gpu.trace, gpu.ts, gpu.duration_us, gpu.pid, gpu.device, gpu.stream, gpu.op, gpu.kernel,
+  asking.id AS asked_by, asking.call_group
+FROM gpu
+JOIN calls AS issuing ON issuing.trace = gpu.trace AND issuing.id = gpu."call"
+JOIN calls AS asking ON asking.trace = gpu.trace AND asking.id = issuing.within
+WHERE asking.library = 'nccl';
+
 -- Whether all is there, for each file: `complete` is true if no record was lost and every call of
 -- the file has been loaded.
 CREATE VIEW books AS
