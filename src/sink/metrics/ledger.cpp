@@ -183,6 +183,7 @@ void Ledger::collective(const Call& call) {
     WorkloadSums::OfCollective& to = sums.collectives[{call.function->op, of_size}];
     to.calls++;
     to.bytes += size;
+    if (call.has_return) to.time_ns += call.duration;
   });
 }
 

@@ -42,7 +42,7 @@ struct WorkloadSums {
   std::uint64_t ioctls = 0;
   // By operation and size, those of one rank.
   struct OfCollective {
-    std::uint64_t calls = 0, bytes = 0;
+    std::uint64_t calls = 0, bytes = 0, time_ns = 0;  // on the host
   };
   std::map<std::pair<Op, CollectiveSize>, OfCollective> collectives;
   std::uint64_t behind_ns = 0;  // how long its rank that is furthest behind has been

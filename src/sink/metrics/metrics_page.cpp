@@ -125,20 +125,23 @@ void add_collectives(MetricsWriter& to, const std::vector<Printed>& all) {
   std::copy_if(all.begin(), all.end(), std::back_inserter(workloads),
                [](const Printed& one) { return !one.sums.collectives.empty(); });
   if (workloads.empty()) return;
-  auto each = [&](std::uint64_t WorkloadSums::OfCollective::*member) {
+  auto each = [&](auto value) {
     for (const Printed& one : workloads)
       for (const auto& [key, of] : one.sums.collectives)
         to.sample(with(with(one.labels, "operation", std::string(to_string(key.first))), "size",
                        COLLECTIVE_SIZES[static_cast<std::size_t>(key.second)].first),
-                  of.*member);
+                  value(of));
   };
   to.family("cudabpf_collectives_total", MetricType::counter,
             "Collectives that ranks of the workload gave to NCCL, by operation and by how much a "
             "rank passes at most. What runs in graphs counts where it was captured.");
-  each(&WorkloadSums::OfCollective::calls);
+  each([](const auto& of) { return of.calls; });
   to.family("cudabpf_collective_bytes_total", MetricType::counter,
             "Bytes that its ranks passed to them.");
-  each(&WorkloadSums::OfCollective::bytes);
+  each([](const auto& of) { return of.bytes; });
+  to.family("cudabpf_collective_call_seconds_total", MetricType::counter,
+            "Host time in the calls that asked for them, not that of GPUs.");
+  each([](const auto& of) { return static_cast<double>(of.time_ns) / SECOND_IN_NS; });
   to.family("cudabpf_rank_behind_seconds", MetricType::gauge,
             "For how long a rank of the workload has not entered a collective that another rank "
             "on this node has entered.");

@@ -43,6 +43,7 @@ TEST_CASE("Collectives count by operation and size, and a rank that is behind sh
     call.communicator = &of;
     call.sequence = sequence;
     call.ts = sequence * ONE_SECOND;
+    call.duration = count;
     ledger.call(call);
   };
   reduce(first, 1, 10);
@@ -55,6 +56,7 @@ TEST_CASE("Collectives count by operation and size, and a rank that is behind sh
   CHECK(train.collectives.at({Op::all_reduce, CollectiveSize::k8}).calls == 1);
   CHECK(train.collectives.at({Op::all_reduce, CollectiveSize::k8}).bytes == 40);
   CHECK(train.collectives.at({Op::all_reduce, CollectiveSize::m8}).bytes == 4 << 20);
+  CHECK(train.collectives.at({Op::all_reduce, CollectiveSize::m8}).time_ns == 1 << 20);
   CHECK(train.behind_ns == 0);
   CHECK(other.behind_ns == 7 * ONE_SECOND);  // the other entered it at 2 s
   CHECK(page.node.collectives.at({Op::all_reduce, CollectiveSize::k8}).calls == 2);
