@@ -22,10 +22,8 @@ constexpr auto bandwidth_json = [](const std::optional<double>& rate) {
 };
 
 constexpr auto bus_bandwidth_text = [](const CollectiveRow& row) {
-  constexpr double LIMIT = 1e18;  // a trace may claim anything
   auto rate = bandwidth_of_row(row, row.bus_bytes);
-  if (!rate) return std::string();
-  return human_bytes(static_cast<std::uint64_t>(std::min(*rate, LIMIT))) + "/s";
+  return rate ? human_rate(*rate) : std::string();
 };
 
 constexpr auto communicator_of_row = [](const CollectiveRow& row, const Communicators* all) {

@@ -20,10 +20,8 @@ double bandwidth(const OperationFigures& figures) {
 }
 
 constexpr auto bandwidth_text = [](const MeasuredOperations::OfDirection& of) {
-  constexpr double LIMIT = 1e18;  // a trace may claim anything
   double rate = bandwidth(of.figures);
-  if (!(rate > 0)) return std::string();
-  return human_bytes(static_cast<std::uint64_t>(std::min(rate, LIMIT))) + "/s";
+  return rate > 0 ? human_rate(rate) : std::string();
 };
 
 Json gpu_times_json(const Durations& times) { return times_json(times, Means::mean_and_min); }

@@ -28,7 +28,7 @@ std::string part(std::uint64_t ns, double over) {
 
 std::string copied(const CopiedBytes& copies, double over) {
   if (!copies.count) return {};
-  return human_bytes(static_cast<std::uint64_t>(static_cast<double>(copies.bytes) / over)) + "/s";
+  return human_rate(static_cast<double>(copies.bytes) / over);
 }
 
 std::vector<std::string> top_cells(const TopProcess& process, double over) {

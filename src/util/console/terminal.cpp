@@ -99,6 +99,16 @@ std::string human_bytes(std::uint64_t bytes) {
   return scaled(value, UNITS[unit]);
 }
 
+std::string human_rate(double rate) {
+  constexpr const char* UNITS[] = {"kB/s", "MB/s", "GB/s", "TB/s", "PB/s"};
+  constexpr double THOUSAND = 1000, NEXT = 999.5;  // which three digits would show as 1,000
+  if (!(rate >= NEXT)) return fmt::format("{:.0f} B/s", std::max(rate, 0.0));
+  double value = rate / THOUSAND;
+  std::size_t unit = 0;
+  for (; value >= NEXT && unit + 1 < std::size(UNITS); unit++) value /= THOUSAND;
+  return value < NEXT ? scaled(value, UNITS[unit]) : ">1000 PB/s";  // a trace may claim anything
+}
+
 std::string human_time(std::uint64_t ns) {
   if (ns < 1000) return fmt::format("{} ns", ns);
   auto value = static_cast<double>(ns);

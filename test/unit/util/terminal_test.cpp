@@ -28,6 +28,11 @@ TEST_CASE("Numbers as people read them") {
   CHECK(human_bytes((1 << 20) - 1) == "1.00 MiB");
   CHECK(human_bytes(150 << 20) == "150 MiB");
   CHECK(human_bytes(~std::uint64_t{0}) == "16.0 EiB");
+  CHECK(human_rate(0) == "0 B/s");
+  CHECK(human_rate(999.4) == "999 B/s");
+  CHECK(human_rate(999.6) == "1.00 kB/s");
+  CHECK(human_rate(178.9e9) == "179 GB/s");
+  CHECK(human_rate(1e300) == ">1000 PB/s");
   CHECK(human_time(0) == "0 ns");
   CHECK(human_time(999) == "999 ns");
   CHECK(human_time(1000) == "1.00 µs");
