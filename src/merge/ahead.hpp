@@ -14,7 +14,8 @@ namespace cudabpf::merge {
 struct Meeting {
   struct Key {
     std::uint64_t identity = 0, seq = 0, launch = 0;  // of the communicator; there; of its graph
-    auto operator<=>(const Key&) const = default;
+    // clang-tidy 14 takes the comparison's 0 for a pointer.
+    auto operator<=>(const Key&) const = default;  // NOLINT(modernize-use-nullptr)
   };
   Key key;
   std::uint64_t begin = 0, end = 0;  // of its kernels, on the machine's monotonic clock
