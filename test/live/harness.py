@@ -126,14 +126,15 @@ class Program:
 
     def __init__(self, command, env=None, **options):
         options.setdefault("stdin", subprocess.DEVNULL)
-        self.errors = tempfile.TemporaryFile("w+")  # pylint: disable=consider-using-with
+        self.errors = tempfile.TemporaryFile()  # pylint: disable=consider-using-with
         options.setdefault("stderr", self.errors)
         self.process = subprocess.Popen(list(map(str, command)), env=env, **options)  # pylint: disable=consider-using-with
         self.pid = self.process.pid
 
     def stderr(self):
-        self.errors.seek(0)
-        return self.errors.read()
+        # Where it is read from is also where the program writes next: moved, its next line would overwrite its first.
+        text = os.pread(self.errors.fileno(), os.fstat(self.errors.fileno()).st_size, 0)
+        return text.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
 
     def signal(self, number):
         self.process.send_signal(number)
