@@ -66,7 +66,7 @@ void check(const Line& line, const Names& names) {
     require(name.id < names.size());
   require((line.kind == LineKind::call) == line.has(Field::id));
   bool of_process = line.kind == LineKind::call || line.kind == LineKind::driver ||
-                    line.kind == LineKind::process;
+                    line.kind == LineKind::process || line.kind == LineKind::communicator;
   require(!line.process || of_process);
   require(line.kind != LineKind::interrupt || !line.pid);
   for (auto [value, field] : {std::pair{line.duration, Field::duration},
