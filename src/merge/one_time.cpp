@@ -60,8 +60,9 @@ struct Boot {
   bool has_day = false;
   std::optional<std::uint64_t> error;
   std::string why_unknown;
-  std::int64_t begin = 0, end = 0;          // of its traces' events, on its monotonic clock
-  std::optional<std::uint64_t> from_first;  // its bound, if it is placed by collectives
+  std::int64_t begin = 0, end = 0;  // of its traces' events, on its monotonic clock
+  Alignment alignment = Alignment::time_of_day;
+  std::optional<std::uint64_t> bound;  // of its distance to the first
 };
 
 // The largest error that a time in this stretch may have. At each moment the best of the readings
@@ -144,27 +145,31 @@ std::optional<std::uint64_t> sum_of(const std::optional<std::uint64_t>& a,
 
 std::vector<Meeting> of_boot(const Boot& boot, const std::vector<std::vector<Meeting>>& meetings) {
   std::vector<Meeting> all;
-  for (std::size_t i : boot.traces) all.insert(all.end(), meetings[i].begin(), meetings[i].end());
+  for (std::size_t i : boot.traces)
+    if (i < meetings.size()) all.insert(all.end(), meetings[i].begin(), meetings[i].end());
   std::ranges::stable_sort(all, {}, &Meeting::key);
   return all;
 }
 
-// Where that says more than the time of day does.
-void place_by_collectives(std::vector<Boot>& boots, Boot& first,
-                          const std::vector<std::vector<Meeting>>& meetings) {
+// The others beside the first: by what their ranks did together, where that says more than the time
+// of day does.
+void place(std::vector<Boot>& boots, const std::vector<std::vector<Meeting>>& meetings) {
+  Boot& first = boots.front();
+  first.alignment = Alignment::same_boot;
+  first.bound = 0;
   std::vector<Meeting> met = of_boot(first, meetings);
-  for (Boot& boot : boots) {
-    if (&boot == &first) continue;
-    auto events =
-        std::pair(static_cast<std::uint64_t>(boot.begin), static_cast<std::uint64_t>(boot.end));
-    auto ahead = ahead_of(met, of_boot(boot, meetings), events);
-    auto by_day = sum_of(first.error, boot.error);
-    if (!ahead || (by_day && *by_day <= ahead->bound_ns)) continue;
-    boot.from_first = ahead->bound_ns;
-    boot.shift = first.shift + ahead->ns;
-    boot.has_day = first.has_day;
-    boot.error = sum_of(first.error, boot.from_first);
-    boot.why_unknown = first.why_unknown;
+  for (auto boot = boots.begin() + 1; boot != boots.end(); ++boot) {
+    boot->bound = sum_of(first.error, boot->error);
+    auto ahead =
+        ahead_of(met, of_boot(*boot, meetings),
+                 {static_cast<std::uint64_t>(boot->begin), static_cast<std::uint64_t>(boot->end)});
+    if (!ahead || (boot->bound && *boot->bound <= ahead->bound_ns)) continue;
+    boot->alignment = Alignment::collectives;
+    boot->bound = ahead->bound_ns;
+    boot->shift = first.shift + ahead->ns;
+    boot->has_day = first.has_day;
+    boot->error = sum_of(first.error, boot->bound);
+    boot->why_unknown = first.why_unknown;
   }
 }
 
@@ -177,25 +182,17 @@ std::vector<Placed> on_one_time(const std::vector<TraceTimes>& given,
     if (trace.at_begin.monotonic >= LONGEST_UP) trace.at_begin = {};
   std::vector<Placed> placed(traces.size());
   std::vector<Boot> boots = boots_of(traces, placed);
-  if (!meetings.empty()) place_by_collectives(boots, boots[placed[0].boot], meetings);
-  // Then it does not matter which time of day the first one had.
-  bool all_by_collectives = std::ranges::all_of(
-      boots, [&](const Boot& boot) { return &boot == &boots[placed[0].boot] || boot.from_first; });
+  place(boots, meetings);
+  bool days_count = std::ranges::any_of(
+      boots, [](const Boot& boot) { return boot.alignment == Alignment::time_of_day; });
   std::vector<std::int64_t> begins;
   for (std::size_t i = 0; i < traces.size(); i++) {
     Placed& one = placed[i];
     const Boot& boot = boots[one.boot];
-    const Boot& first = boots[placed[0].boot];
-    bool same = &boot == &first;
-    if (boots.size() > 1 && !boot.has_day && !all_by_collectives)
-      one.why_not = "it does not say at what time of day it began";
-    one.alignment = same              ? Alignment::same_boot
-                    : boot.from_first ? Alignment::collectives
-                                      : Alignment::time_of_day;
+    if (days_count && !boot.has_day) one.why_not = "it does not say at what time of day it began";
+    one.alignment = boot.alignment;
     one.error_ns = boot.error;
-    one.bound_ns = same              ? std::optional<std::uint64_t>(0)
-                   : boot.from_first ? boot.from_first
-                                     : sum_of(first.error, boot.error);
+    one.bound_ns = boot.bound;
     if (!one.error_ns) one.why_unknown = boot.why_unknown;
     begins.push_back(static_cast<std::int64_t>(traces[i].at_begin.monotonic) + boot.shift);
   }

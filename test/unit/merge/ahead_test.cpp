@@ -68,6 +68,24 @@ TEST_CASE("A clock that runs wrong stays within the bound, wherever there are ev
   CHECK(early->bound_ns > found->bound_ns + ONE_SECOND / 2000);
 }
 
+TEST_CASE(
+    "A wait of seconds limits the clocks where it begins from one side, and where it ends from the "
+    "other") {
+  constexpr std::int64_t PPM = 400, LONG = 5'000'000'000;
+  auto begins = static_cast<std::uint64_t>(LONG);
+  auto ahead_at = [&](std::uint64_t at) { return static_cast<std::int64_t>(at) * PPM / 1'000'000; };
+  // The second's clock: `at` of the first's, less what that is ahead then.
+  auto on_second = [&](std::uint64_t at) { return at - static_cast<std::uint64_t>(ahead_at(at)); };
+  std::uint64_t ends = begins + static_cast<std::uint64_t>(LONG), step = 50'000;
+  std::vector<Meeting> first = {{{7, 1, 0}, begins - 10 * step, begins},
+                                {{7, 2, 0}, ends - step, ends}},
+                       second = {{{7, 1, 0}, on_second(begins - step), on_second(begins)},
+                                 {{7, 2, 0}, on_second(begins), on_second(ends)}};
+  auto found = ahead_of(first, second, {second.front().begin, second.back().end});
+  REQUIRE(found);
+  for (std::uint64_t at : {begins, ends}) CHECK(is_within(*found, ahead_at(at)));
+}
+
 TEST_CASE("Machines that met nowhere, or cannot have met so, say nothing of each other's clocks") {
   Job of = job(0), other = job(0);
   CHECK_FALSE(ahead_of(of.first, {}, {0, 1}));
