@@ -231,7 +231,7 @@ void add_gpu_notes(Page& page, const GpusAtWork& times);
 // "host in CUDA calls 60.1 %, launch latency of the GPU 12.0 %": the largest few shares of `whole`.
 std::string causes_text(const IdleTimes& times, std::uint64_t whole, std::size_t at_most);
 Json causes_json(const IdleTimes& times);
-// Of so much time.
+// `time`: in which all of it happened.
 Json communication_json(const WorkTime& work, const TimeByRank& waiting, std::uint64_t time);
 // "rank 1", or "rank 1 and 2 others": the one that was waited for longest.
 std::string awaited_text(const TimeByRank& waiting);

@@ -14,7 +14,7 @@ namespace cudabpf::analyze {
 struct MeasuredExecution {
   const GpusAtWork::OfGpu* gpu = nullptr;  // the process's busiest; null: nothing is measured
   GpuCurve::Share share;                   // of the stretch
-  // Of the iterations whose times are known, sorted.
+  // How long each iteration took whose times are known, sorted.
   std::vector<std::uint64_t> busy, exposed;
   CriticalPath path;       // of a usual iteration; no time: it is not known
   bool can_judge = false;  // nearly all that it did is in the trace

@@ -19,7 +19,7 @@ Value in_each(const Steps& of, TimeOf time_of) {
   std::uint64_t count = std::max<std::uint64_t>(1, measured ? measured : of.stretch.rounds);
   return known_if(of.measured.gpu != nullptr, time_of(of.measured.share) / count);
 }
-// Of collectives there is nothing to show where none ran.
+// Where no collectives ran, the table has no column of them.
 Value if_communicates(const Steps& of, Value value) {
   value.in_table &= of.measured.share.communication > 0;
   return value;
@@ -161,7 +161,7 @@ void add_phases_beside(Page& page, const std::vector<Steps>& steps, bool all) {
   for (unsigned i = 0; i < steps.size(); i++)
     columns.push_back({titles[i], i < ALWAYS_SHOWN ? 0 : i});
   Table table("phases of each process", std::move(columns));
-  // Of a part each has only those that lie in it.
+  // Where a part is shown, each process has only the phases that lie in it.
   std::vector<std::string> names;
   for (const Steps& one : steps)
     for (const Phase& phase : one.phases.phases)

@@ -27,7 +27,7 @@ struct Steps {
   std::string title(const Names& names) const;
 };
 
-// Of the thread that is looked at.
+// The steps of the thread that `judged` looks at.
 Steps steps_of(const Judged& judged);
 // By rank where that is known, else by pid.
 void sort_steps(std::vector<Steps>& steps);
