@@ -47,6 +47,8 @@ class Summary : public Analysis {
 
   void judge_processes(const Seen& seen);
   void show_one_that_waits();
+  bool shows_one_that_waits() const;  // there is a thread
+  std::string_view chosen() const;
   void add_head(Page& page) const;
   std::string traced_text() const;
   void add_shown(Page& page, bool always) const;
@@ -99,7 +101,6 @@ class Summary : public Analysis {
   Stretch stretch_;
   MeasuredExecution measured_;
   std::vector<Steps> steps_;  // of each process with a thread at work
-  bool shows_one_that_waits_ = false;
   Moments moments_;
   std::vector<Finding> verdict_;
   TraceHeader header_;

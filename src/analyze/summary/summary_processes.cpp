@@ -54,11 +54,20 @@ void Summary::show_one_that_waits() {
   std::uint64_t most = threads.front().most_launched();
   for (const ThreadWork& thread : threads) {
     if (most - std::min(most, thread.most_launched()) > most / ALIKE || !waits(thread)) continue;
-    if (&thread == &threads.front()) return;
     execution_.look_at(thread);
-    shows_one_that_waits_ = true;
     return;
   }
+}
+
+bool Summary::shows_one_that_waits() const {
+  return !wanted_.any() && execution_.thread() != &execution_.threads().threads().front();
+}
+
+// Why this thread is shown.
+std::string_view Summary::chosen() const {
+  return wanted_.any()            ? "asked for"
+         : shows_one_that_waits() ? "waits for another rank"
+                                  : "launches most";
 }
 
 const Finding* Summary::bound_of(std::uint64_t process) const {
@@ -91,11 +100,10 @@ void Summary::add_shown(Page& page, bool always) const {
   if (!thread) return;
   std::uint64_t others = other_launches();
   if (!always && processes() == 1 && !others && !execution_.others_launch()) return;
-  std::string why = wanted_.tid             ? ""
-                    : wanted_.pid           ? ", which launches most of its threads"
-                    : shows_one_that_waits_ ? ", which waits for another rank"
-                                            : ", which launches most";
-  if (!why.empty() && !part_.is_whole() && !shows_one_that_waits_) why += " in the whole trace";
+  std::string why = wanted_.tid   ? ""
+                    : wanted_.pid ? ", which launches most of its threads"
+                                  : fmt::format(", which {}", chosen());
+  if (!why.empty() && !part_.is_whole() && !shows_one_that_waits()) why += " in the whole trace";
   std::string rest =
       others ? fmt::format(" (other threads: {})", count_of(others, "launch", "launches")) : "";
   page.paragraph(fmt::format("The verdict, phases and iterations describe thread {} of {}{}{}.",
@@ -189,9 +197,7 @@ Json Summary::shown_json() const {
   for (const ProcessWork& process : execution_.threads().processes())
     if (process.number == thread->process)
       json.update(Json{{"comm", names_.text(process.comm)}, {"command", command_of(process)}});
-  json["chosen"] = wanted_.any()           ? "asked for"
-                   : shows_one_that_waits_ ? "waits for another rank"
-                                           : "launches most";
+  json["chosen"] = chosen();
   json["launches"] = thread->launches_in_part;
   json["other_launches"] = other_launches();
   json["processes"] = processes();
