@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 
 #include "util/text/printable.hpp"
 
@@ -34,6 +35,14 @@ bool locale_is_utf8() {
 std::string scaled(double value, const char* unit) {
   int decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
   return fmt::format("{:.{}f} {}", value, decimals, unit);
+}
+
+// The first unit is one step, each further one a step more.
+std::string in_units(double value, double step, std::span<const char* const> units) {
+  constexpr double HALF = 0.5;  // what would be rounded up to the next unit is shown in that one
+  std::size_t unit = 0;
+  for (value /= step; value >= step - HALF && unit + 1 < units.size(); unit++) value /= step;
+  return scaled(value, units[unit]);
 }
 
 }  // namespace
@@ -93,20 +102,15 @@ std::string human_count(std::uint64_t number) {
 std::string human_bytes(std::uint64_t bytes) {
   constexpr const char* UNITS[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < 1024) return fmt::format("{} B", bytes);
-  auto value = static_cast<double>(bytes) / 1024;
-  std::size_t unit = 0;
-  for (; value >= 1023.5 && unit + 1 < std::size(UNITS); unit++) value /= 1024;
-  return scaled(value, UNITS[unit]);
+  return in_units(static_cast<double>(bytes), 1024, UNITS);
 }
 
 std::string human_rate(double rate) {
   constexpr const char* UNITS[] = {"kB/s", "MB/s", "GB/s", "TB/s", "PB/s"};
-  constexpr double THOUSAND = 1000, NEXT = 999.5;  // which three digits would show as 1,000
-  if (!(rate >= NEXT)) return fmt::format("{:.0f} B/s", std::max(rate, 0.0));
-  double value = rate / THOUSAND;
-  std::size_t unit = 0;
-  for (; value >= NEXT && unit + 1 < std::size(UNITS); unit++) value /= THOUSAND;
-  return value < NEXT ? scaled(value, UNITS[unit]) : ">1000 PB/s";  // a trace may claim anything
+  constexpr double LEAST = 999.5, MOST = 999.5e15;  // which would show as 1,000 of their units
+  if (!(rate >= LEAST)) return fmt::format("{:.0f} B/s", std::max(rate, 0.0));
+  if (rate >= MOST) return ">1000 PB/s";  // a trace may claim anything
+  return in_units(rate, 1000, UNITS);
 }
 
 std::string human_time(std::uint64_t ns) {
