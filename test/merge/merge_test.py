@@ -38,13 +38,15 @@ class Merge(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
+    @staticmethod
+    def text_of(source):
+        if source.suffix == ".zst":
+            return subprocess.run(["zstd", "-dc", source], check=True, stdout=subprocess.PIPE).stdout.decode()
+        return source.read_text()
+
     def host(self, name, source, begins=0, most_us=200, status=SYNCHRONISED, boot=None, monotonic=50_000_000_000):
         """A trace as it would be from that host, which began so many ns after DAY."""
-        if source.suffix == ".zst":
-            text = subprocess.run(["zstd", "-dc", source], check=True, stdout=subprocess.PIPE).stdout.decode()
-        else:
-            text = source.read_text()
-        first, rest = text.split("\n", 1)
+        first, rest = self.text_of(source).split("\n", 1)
         header = json.loads(first)
         header |= {"host": name.split(".")[0], "boot_id": boot or f"boot of {name}", "clock_error": clock_error(most_us, status),
                    "clocks": {"realtime_ns": DAY + begins, "monotonic_ns": monotonic, "boottime_ns": monotonic}}
@@ -54,8 +56,7 @@ class Merge(unittest.TestCase):
 
     def rank(self, name, pid, ppm=0, identity="", more_launches=0, **of_host):
         """The trace of one of the ranks in OF_RANKS, on a host whose clock is so many millionths too fast."""
-        lines = [json.loads(line) for line in
-                 subprocess.run(["zstd", "-dc", OF_RANKS], check=True, stdout=subprocess.PIPE).stdout.splitlines()]
+        lines = [json.loads(line) for line in self.text_of(OF_RANKS).splitlines()]
         own = [line for line in lines[1:-1] if line.get("pid") == pid]
         for line in own:
             line["ts"] += line["ts"] * ppm // 1_000_000
