@@ -9,7 +9,7 @@ import socket
 import subprocess
 
 import scraping
-from scraping import BUILD, CUDABPF, LIBRARY, NAMES, WORKLOADS, calls, harness, wait_for
+from scraping import CUDABPF, LIBRARY, NAMES, WORKLOADS, calls, harness, wait_for
 
 DOCUMENT = pathlib.Path(__file__).resolve().parent.parent.parent / "docs/metrics.md"
 
@@ -137,16 +137,19 @@ class Live(scraping.Scraping):
     def test_gpu_windows(self):
         """Programs of any user that have the library: kernels in windows are as many as CUPTI handed out, and took as long."""
         record, listener = f"{self.folder}/cupti.jsonl", f"{self.folder}/run/inside"
+        build = harness.build_of_our_own()  # which the user without rights may enter
+        library = f"{build}/test/fake_libcuda/libcuda.so.1"
         os.chmod(self.folder, 0o711)
-        metrics = self.start_metrics("--gpu=60ms/240ms", "--listener", listener)
-        env = dict(self.environment(), CUDA_INJECTION64_PATH=f"{BUILD}/libcudabpf-inside.so", CUDABPF_LISTENER=listener,
-                   CUDABPF_CUPTI=f"{BUILD}/test/fake_cupti/libcupti.so.13", FAKE_CUPTI_RECORD=record)
+        metrics = self.start_metrics("--gpu=60ms/240ms", "--listener", listener, library=library)
+        env = dict(self.environment(), CUDA_INJECTION64_PATH=f"{build}/libcudabpf-inside.so", CUDABPF_LISTENER=listener,
+                   CUDABPF_CUPTI=f"{build}/test/fake_cupti/libcupti.so.13", FAKE_CUPTI_RECORD=record)
         pathlib.Path(record).touch()
         os.chmod(record, 0o666)
         turns = 2000
         script = f"""setup; module m; function f m _Z4gemmPfi; function g m _Z4reluPf; malloc a 64K
             loop {turns} {{ read; launch f 3 1 1 1 1 1 0; launch g 2 1 1 1 1 1 0; launch f 3 1 1 1 1 1 0; htod a host 1K }}"""
-        programs = [self.start([f"{WORKLOADS}/fake_calls", "--library", LIBRARY, script], env=env, stdin=subprocess.PIPE, **user) for user in ({}, harness.WITHOUT_RIGHTS)]
+        programs = [self.start([f"{build}/test/workloads/fake_calls", "--library", library, script],
+                               env=env, stdin=subprocess.PIPE, **user) for user in ({}, harness.WITHOUT_RIGHTS)]
         sent = 0
         while self.page().of("cudabpf_gpu_load_error_ratio") == 0:  # until there were three windows in which something was submitted
             self.assertLess(sent, turns)

@@ -47,9 +47,9 @@ class Scraping(harness.LiveTest):
             self.assertTrue(one & programs, one)
         self.assertLessEqual(programs, set().union(*shown))
 
-    def start_metrics(self, *arguments):
+    def start_metrics(self, *arguments, library=LIBRARY):
         """Starts cudabpf, and returns once it answers."""
-        return self.start_serving("metrics", "--library", LIBRARY, "--listen", "127.0.0.1:0", *arguments)
+        return self.start_serving("metrics", "--library", library, "--listen", "127.0.0.1:0", *arguments)
 
     def start_serving(self, *arguments):
         metrics = self.start([CUDABPF, *arguments])

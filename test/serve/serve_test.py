@@ -392,10 +392,10 @@ class Serve(unittest.TestCase):
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             client.settimeout(60)
             client.connect((server.host, server.port))
-            client.sendall(b"GET /report/t.jsonl HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            client.sendall(b"GET /report/t.jsonl HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             clients.append(client)
-        self.assertEqual(server.ask("/")[0], 200)
-        self.assertLess(len(read_all(clients[0])), size)
+        self.assertEqual(server.ask("/")[0], 200)  # waits in line until one is cut off, whichever the server answered first
+        self.assertTrue(any(len(read_all(client)) < size for client in clients))
 
     def test_who_goes_away_is_not_waited_for(self):
         """What 20 of them cost together is less than if it had been made for each, by the same machine."""
