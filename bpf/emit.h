@@ -32,7 +32,7 @@ struct {
 __u32 selection;       /* enum cb_selection; set once every probe is in place */
 __u64 selected_cgroup; /* its id, for CB_SELECT_CGROUP */
 __u32 selected_cgroup_level;
-__u64 counters[CB_MAX_CPUS][CB_COUNTERS] __attribute__((aligned(64)));
+__u64 counters[CB_MAX_CPUS][CB_KERNEL_COUNTERS] __attribute__((aligned(64)));
 __u64 traced[CB_PID_LIMIT / 64];      /* one bit per process */
 __u64 once_traced[CB_PID_LIMIT / 64]; /* the same, but never cleared */
 __u32 drops[CB_DROP_SLOTS];

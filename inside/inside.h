@@ -102,6 +102,13 @@ HIDDEN void ci_ask_to_be_injected(char** environment, const char* given);
 
 /* ----- the thread's ring (ring.c) */
 
+/* What ranges.c knows of a thread. */
+#define CI_LEVELS 64
+struct ci_ranges {
+  __u16 level[CI_LEVELS];             /* how many ranges are pushed, in each of the first domains */
+  __u64 named[CB_RANGE_DOMAINS / 64]; /* a bit for each domain whose name is in this ring */
+};
+
 struct ci_thread {
   struct ci_ring* ring; /* null: none yet */
   __u8* data;
@@ -116,7 +123,8 @@ struct ci_thread {
   bool calls_itself;          /* what the library calls is not the program's: taping.h */
   bool counted;               /* its outermost call is one of those that a tape's `inside` counts */
   __u32 depth;                /* calls that it is in, one within the other, where they are taped */
-  __u64 kept;                 /* where what its outermost call was given is kept; 0: nowhere */
+  struct ci_ranges ranges;
+  __u64 kept; /* where what its outermost call was given is kept; 0: nowhere */
 };
 extern HIDDEN _Thread_local struct ci_thread ci_thread __attribute__((tls_model("initial-exec")));
 
@@ -166,6 +174,9 @@ HIDDEN void ci_look_for_libraries(void);
 /* Fills in what became of each site. */
 HIDDEN void ci_patch(const struct ci_library* library, const struct ci_site* sites, __u32 count,
                      __u8* outcomes);
+
+/* Has the process recorded before its cuInit, if a cudabpf was started before it (process.c). */
+HIDDEN void ci_begin_early(void);
 
 /* ----- operations on the driver's devices (driver.c) */
 

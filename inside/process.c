@@ -314,6 +314,18 @@ static void begin(__u64 caller) {
   if (of_gpus.of && ci_state() == CI_TRACED) ci_time_gpus(&of_gpus);
 }
 
+/* Only where a cudabpf was started before the program: one that is started for it is started by
+ * its cuInit, or programs that only name their ranges would be traced, too. */
+void ci_begin_early(void) {
+  if (!getenv(CI_LISTENER) || getauxval(AT_SECURE) || !own_memory() || !lock()) return;
+  if (ci_state() == CI_UNKNOWN && find_listener()) {
+    ci_watch_threads();
+    meet(CI_NAMES, NULL);
+  }
+  settle();
+  unlock();
+}
+
 /* Called by libcuda, in cuInit. */
 __attribute__((visibility("default"))) int InitializeInjection(void) {
   int kept = errno;

@@ -17,12 +17,15 @@
 namespace cudabpf::abi {
 #endif
 
-#define CI_VERSION 10
+#define CI_VERSION 11
 
 /* In the traced program's environment. */
 #define CI_INJECTION "CUDA_INJECTION64_PATH" /* the library that libcuda loads in cuInit */
 #define CI_LISTENER "CUDABPF_LISTENER"       /* the path of cudabpf's socket */
 #define CI_NEXT "CUDABPF_NEXT_INJECTION"     /* what CUDA_INJECTION64_PATH was: loaded after ours */
+/* The same for what NVTX loads where a program first names a range. */
+#define CI_NVTX_INJECTION "NVTX_INJECTION64_PATH"
+#define CI_NVTX_NEXT "CUDABPF_NEXT_NVTX_INJECTION"
 
 /* Where there is no CUDABPF_LISTENER, the library starts `cudabpf CI_READER PID`, which writes the
  * path of its socket to this descriptor when it is ready. */
@@ -30,10 +33,11 @@ namespace cudabpf::abi {
 #define CI_READY_FD 3
 
 /* ----- meeting. A connection (SOCK_SEQPACKET) for each libcuda of each process, for each other
- * traced library that it has loaded, and for each child that makes its first call after a fork: one
- * ci_hello, one ci_answer, one ci_done. A process that cannot ask, gets no answer or cannot take it
- * sends ci_given_up instead of ci_done, and is not recorded. One that ends sends only ci_hello; its
- * connection is closed when its trace is whole. */
+ * traced library that it has loaded, for each child that makes its first call after a fork, and for
+ * one that names a range before its cuInit: one ci_hello, one ci_answer, one ci_done. A process
+ * that cannot ask, gets no answer or cannot take it sends ci_given_up instead of ci_done, and is
+ * not recorded. One that ends sends only ci_hello; its connection is closed when its trace is
+ * whole. */
 
 enum ci_reason {
   CI_LOADED = 1,  /* a libcuda, or another library, has been loaded; its file comes along */
@@ -41,6 +45,7 @@ enum ci_reason {
   CI_LEAVING = 3, /* the process ends, and may take with it the cudabpf that it has started */
   CI_GIVEN_UP = 4,
   CI_STOPPED = 5, /* a thread stands at a launch, and waits for orders: taping.h */
+  CI_NAMES = 6,   /* the program has ranges of its own, and has not called cuInit yet */
 };
 
 struct ci_hello {
@@ -153,7 +158,7 @@ struct ci_ring {
   __u32 drops; /* records that this thread has lost so far */
   __u32 reserved;
   __u64 counters[CB_COUNTERS]; /* enum cb_counter, of all threads that have had this ring */
-  __u8 apart[40];              /* the reader's part is in a cache line of its own */
+  __u8 apart[32];              /* the reader's part is in a cache line of its own */
   /* by cudabpf */
   __u64 tail; /* bytes read so far */
   __u8 padding[56];
@@ -183,7 +188,7 @@ struct ci_shared {
   __u32 reserved;
   /* by the library, by atomic adds: losses of threads that found no free ring */
   __u64 counters[CB_COUNTERS];
-  __u8 padding[40];
+  __u8 padding[32];
 };
 
 /* Which of libcuda's operations on the driver's devices to record. By cudabpf, before the process

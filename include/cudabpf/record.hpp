@@ -29,6 +29,7 @@ struct Record {
   const abi::cb_gpu_operation* gpu_operation = nullptr;
   const abi::cb_gpu_batch* gpu_batch = nullptr;
   const abi::cb_gpu_window* gpu_window = nullptr;
+  const abi::cb_range* range = nullptr;
   std::span<const std::byte> parameters;  // driver: what `structure` points to
 };
 

@@ -107,6 +107,7 @@ Call CallPairing::call_of(const Frame& frame, ThreadId of) const {
   call.communicator = frame.communicator.get();
   call.sequence = frame.sequence;
   call.group = frame.group;
+  call.range = frame.range.get();
   call.ioctls = frame.ioctls;
   call.ioctl_time = frame.ioctl_time;
   return call;

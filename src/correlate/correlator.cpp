@@ -52,6 +52,9 @@ void Correlator::on_record(const Record& record) {
       learners_.make_room_for_names();
       learners_.gpu_operations.on_record(record);
       break;
+    case abi::CB_RANGE:
+      on_range(record);
+      break;
     case abi::CB_THREAD_EXIT:
       if (!trace_.is_over_at(head.ts)) learners_.driver_calls.thread_exited(head);
       pairing_.thread_exited(head);
@@ -74,6 +77,15 @@ void Correlator::on_driver(const Record& record) {
   if (head.kind != abi::CB_DRIVER_RETURN && trace_.is_over_at(head.ts)) return;
   if (head.kind == abi::CB_DRIVER) processes_.announce(head.pid, trace_.ts_of(head.ts));
   learners_.driver_calls.on_record(record);
+}
+
+// One that has begun is followed to its end.
+void Correlator::on_range(const Record& record) {
+  const abi::cb_head& head = *record.head;
+  bool ends = head.function == abi::CB_RANGE_POP || head.function == abi::CB_RANGE_END;
+  if (!ends && trace_.is_over_at(head.ts)) return;
+  processes_.announce(head.pid, trace_.ts_of(head.ts));
+  learners_.ranges.on_record(record);
 }
 
 void Correlator::on_xid(const Record& record) {

@@ -82,6 +82,7 @@ class Correlator {
   const Function* function_of(const Record& record);
   void on_driver(const Record& record);
   void on_process(const Record& record);
+  void on_range(const Record& record);
   void on_xid(const Record& record);
 
   FunctionOf function_of_;

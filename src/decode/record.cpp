@@ -95,6 +95,12 @@ bool parse_gpu_window(Record& record, Bytes all) {
          record.gpu_window->step <= abi::CB_GPU_CLOSED;
 }
 
+bool parse_range(Record& record, Bytes all) {
+  std::uint16_t op = record.head->function;
+  record.range = parse_with_text<abi::cb_range>(record, all);
+  return record.range && op >= abi::CB_RANGE_PUSH && op <= abi::CB_RANGE_CATEGORY;
+}
+
 bool parse_process(Record& record, Bytes all) {
   if (all.size() < sizeof(abi::cb_process)) return false;
   record.process = reinterpret_cast<const abi::cb_process*>(all.data());
@@ -173,6 +179,8 @@ bool parse(Record& record, Bytes bytes) {
       return parse_gpu_batch(record, bytes);
     case abi::CB_GPU_WINDOW:
       return parse_gpu_window(record, bytes);
+    case abi::CB_RANGE:
+      return parse_range(record, bytes);
     default:
       return false;
   }

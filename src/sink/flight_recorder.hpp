@@ -72,6 +72,7 @@ class FlightRecorder : public Sink {
   void gpu_operation(const GpuOperation& work) override { lines_.gpu_operation(work); }
   void gpu_times(const GpuTimes& times) override { lines_.gpu_times(times); }
   void gpu_window(const GpuWindow& window) override { lines_.gpu_window(window); }
+  void range(const NamedRange& range) override { lines_.range(range); }
   void tallied(const Tallies&) override {}
   void process(const Process& process) override;
   void library(const Library& library) override { lines_.library(library); }

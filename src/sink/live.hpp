@@ -26,6 +26,7 @@ class LiveSink : public Sink {
   void gpu_operation(const GpuOperation&) override {}  // it comes long after its call
   void gpu_times(const GpuTimes&) override {}
   void gpu_window(const GpuWindow&) override {}
+  void range(const NamedRange&) override {}
   void tallied(const Tallies&) override {}
   void process(const Process& process) override;
   void library(const Library& library) override;

@@ -38,6 +38,9 @@ class TeeSink : public Sink {
   void gpu_window(const GpuWindow& window) override {
     for (Sink* sink : sinks_) sink->gpu_window(window);
   }
+  void range(const NamedRange& range) override {
+    for (Sink* sink : sinks_) sink->range(range);
+  }
   void tallied(const Tallies& tallies) override {
     for (Sink* sink : sinks_) sink->tallied(tallies);
   }

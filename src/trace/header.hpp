@@ -56,6 +56,7 @@ struct TraceHeader {
   std::optional<bool> returns, follow, driver_traced;
   std::string driver_way, gpu_timing;
   std::uint64_t gpu_window_ns = 0, gpu_period_ns = 0;
+  bool ranges = false;  // the program's own were to be recorded
   bool redacted = false;
   std::uint64_t ring_size = 0;
   std::optional<TraceClocks> clocks;

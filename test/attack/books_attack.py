@@ -31,7 +31,7 @@ class Live(hostile.Attack):
         """Stops the tracer until this holds."""
         self.tracer.signal(signal.SIGSTOP)
         try:
-            wait_for(until, "over while the tracer is stopped")
+            wait_for(until, "over while the tracer is stopped", 180)
         finally:
             self.tracer.signal(signal.SIGCONT)
 

@@ -26,6 +26,7 @@ struct LineSink : Sink {
   void gpu_operation(const GpuOperation&) override {}
   void gpu_times(const GpuTimes&) override {}
   void gpu_window(const GpuWindow&) override {}
+  void range(const NamedRange&) override {}
   void tallied(const Tallies&) override {}
   void driver_call(const DriverCall&) override {}
   void process(const Process&) override {}

@@ -43,6 +43,7 @@ struct CheckedLines : Sink {
   }
   void gpu_times(const GpuTimes& times) override { check(times_line(times)); }
   void gpu_window(const GpuWindow& window) override { check(window_line(window)); }
+  void range(const NamedRange& range) override { check(range_line(range)); }
   void tallied(const Tallies&) override {}
   void driver_call(const DriverCall& call) override {
     if (call.has_return + call.return_lost + call.unfinished != 1) abort();

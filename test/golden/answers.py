@@ -84,6 +84,11 @@ ANSWERS["collectives-without-communicators"] = ["collectives", TWO_GPUS]
 ANSWERS["ranks"] = ["ranks", "--top", "5", EXAMPLE_RANKS]
 for subcommand in ("summary", "gaps", "timeline"):
     ANSWERS[f"{subcommand}-ranks"] = [subcommand, EXAMPLE_RANKS]
+# A program that names what it does; named_ranges.py makes the trace.
+EXAMPLE_RANGES = "traces/example-ranges.jsonl.zst"
+ANSWERS["ranges"] = ["ranges", EXAMPLE_RANGES]
+ANSWERS["ranges-none"] = ["ranges", GPT2]
+ANSWERS["calls-by-range"] = ["calls", "--by", "range", "--iteration", "2", EXAMPLE_RANGES]
 STATUS = {"diff-conditions": 118, "diff-repeated": 118, "diff-graphs": 119, "diff-measured": 118,
           "diff-measured-otherwise": 119}  # of others: 0
 cudabpf = ""  # pylint: disable=invalid-name

@@ -44,6 +44,7 @@ class Sums final : public Sink {
   void gpu_operation(const GpuOperation&) override {}
   void gpu_times(const GpuTimes&) override {}
   void gpu_window(const GpuWindow&) override {}
+  void range(const NamedRange&) override {}
   void process(const Process& process) override {
     constexpr const char* OPS[] = {"start", "fork", "exec", "exit"};
     print({{"process", OPS[static_cast<int>(process.op)]}, {"pid", process.pid}});

@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "range_calls.hpp"
 #include "script.hpp"
 
 namespace workload {
@@ -115,6 +116,8 @@ class Run {
         line += std::string(i > 1 ? " " : "") + arguments.text(i);
       fputs((line + "\n").c_str(), stdout);
       fflush(stdout);
+    } else if (name == "range") {
+      if (!name_range(arguments)) refuse(statement, "there is no such range statement");
     } else if (name == "comm") {
       prctl(PR_SET_NAME, arguments.text(1));
     } else if (name == "exit") {

@@ -9,7 +9,9 @@ void DerivedFields::fill_in(Line& line) {
   contexts_.follow(line);
   if (line.captured && gives_work(line.work)) line.work = Work::recorded;
   graphs_.follow(line);
+  places_.follow(line);
   issuers_.follow(line);
+  if (line.issuer) line.place = line.issuer->place;
   communication_.follow(line, graphs_);
 }
 

@@ -1,7 +1,7 @@
 // What a line does not say because it follows from earlier lines: which process it belongs to,
 // which context is current on its thread, whether its stream is being captured, what the graph that
-// it launches holds, which call issued what it reports of a GPU, and whether that is communication.
-// Every line goes through here before analyses see it.
+// it launches holds, in which of the program's ranges it is, which call issued what it reports of a
+// GPU, and whether that is communication. Every line goes through here before analyses see it.
 #pragma once
 
 #include <vector>
@@ -11,6 +11,7 @@
 #include "analyze/derived/graph_contents.hpp"
 #include "analyze/derived/issuing_calls.hpp"
 #include "analyze/derived/processes.hpp"
+#include "analyze/derived/range_places.hpp"
 
 namespace cudabpf::analyze {
 
@@ -21,6 +22,7 @@ class DerivedFields {
 
   void fill_in(Line& line);
   const Processes& processes() const { return processes_; }
+  const RangePlaces& places() const { return places_; }
 
  private:
   bool is_for_threads(Name symbol);
@@ -29,6 +31,7 @@ class DerivedFields {
   Processes processes_;
   Contexts contexts_;
   GraphContents graphs_;
+  RangePlaces places_;
   IssuingCalls issuers_;
   Communication communication_;
   enum class Symbol : char { not_looked_at, plain, for_threads };

@@ -39,6 +39,7 @@ void IssuingCalls::call(const Line& line) {
                    .graph = line.graph,
                    .handle = line.handle,
                    .tid = line.tid,
+                   .place = line.place,
                    .kernel = line.kernel,
                    .grid = line.grid,
                    .block = line.block,

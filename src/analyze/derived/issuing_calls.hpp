@@ -24,6 +24,7 @@ struct IssuingCall {
   std::uint64_t graph = 0;    // the number of the one that it launches; 0: none, or not known
   std::uint64_t handle = 0;
   std::uint32_t tid = 0;
+  const RangePlace* place = nullptr;  // the program's range in which it was made; null: none
   Name kernel;
   Dimensions grid{}, block{};
   std::uint32_t shared = 0;

@@ -1,8 +1,6 @@
 // Communicators as tracks below their process: the calls of its collectives, from entry to return.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "analyze/export/tracks.hpp"
 #include "util/console/terminal.hpp"
 #include "util/text/json_text.hpp"
@@ -26,20 +24,12 @@ void Tracks::collective(Process& process, const Line& line) {
   if (communicators_.size() >= MAX_TRACKS && !communicators_.contains(line.communicator)) return;
   auto& [name, lanes] = communicators_[line.communicator];
   // Threads may call at once, though NCCL does not allow it.
-  auto lane =
-      std::find_if(lanes.begin(), lanes.end(), [&](const Lane& one) { return one.end <= line.ts; });
-  if (lane == lanes.end()) {
-    if (lanes.size() == MAX_LANES) {
-      operations_left_out_++;
-      return;
-    }
-    lane = lanes.insert(lane, Lane{});
-    if (name.empty()) name = fmt::format("communicator {}", line.communicator);
-    announce(lane->track, Track::Kind::communicator, &process.track, &process.track,
-             lanes.size() == 1 ? name : fmt::format("{}, overlapping {}", name, lanes.size() - 1));
-    kept_++;
-  }
-  lane->end = line.end();
+  if (name.empty()) name = fmt::format("communicator {}", line.communicator);
+  Lane* lane = free_lane(lanes, line, Track::Kind::communicator, process, process.track,
+                         [&name = name](std::size_t others) {
+                           return others ? fmt::format("{}, overlapping {}", name, others) : name;
+                         });
+  if (!lane) return;
   auto text = [](bool known, std::uint64_t number) {
     return known ? fmt::format("{}", number) : std::string();
   };

@@ -25,6 +25,7 @@ struct Track {
     gpu,    // all queues of a process on one GPU: nothing is on it itself
     queue,  // what a GPU did, as measured
     communicator,
+    ranges,  // the program's own
     phases,
     iterations,
   };

@@ -91,6 +91,8 @@ void Tracks::line(const Line& line) {
       return out_.graph(line);
     case LineKind::communicator:
       return communicator(line);
+    case LineKind::range:
+      return range(line);
     default:
       return;
   }
@@ -309,6 +311,7 @@ void Tracks::forget(std::uint32_t pid) {
   close(at->second);
   last_process_ = nullptr;
   kept_ -= 1 + at->second.threads.size() + at->second.streams.size();
+  for (const auto& [of, lanes] : at->second.ranges) kept_ -= lanes.size();
   if (gpu_operations_) keep_for_operations(pid, at->second.track);
   processes_.erase(at);
 }

@@ -3,6 +3,7 @@
 // did because of it, phases, iterations and counters. A TrackWriter decides how to write it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -61,20 +62,22 @@ class Tracks : public Analysis, private LiveMemory::Listener {
     NestedCalls nested;
     std::vector<Flow> flows;  // from calls whose lines have not come yet
   };
-  struct Process {
-    Track track;
-    std::map<std::uint32_t, Thread> threads;
-    HashMap<StreamKey, Track, StreamHash> streams;
-    std::array<Counter, MEMORY_KINDS> memory;
-    Counter launches;
-    std::uint64_t counted = 0, counted_from = 0;  // launches since then
-  };
-
   // What overlaps is on another track: on one, slices only nest.
   struct Lane {
     Track track;
     std::uint64_t end = 0;  // of the last slice
   };
+  struct Process {
+    Track track;
+    std::map<std::uint32_t, Thread> threads;
+    HashMap<StreamKey, Track, StreamHash> streams;
+    // By thread (0: they may end on any) and by how many are around them.
+    std::map<std::pair<std::uint32_t, std::size_t>, std::vector<Lane>> ranges;
+    std::array<Counter, MEMORY_KINDS> memory;
+    Counter launches;
+    std::uint64_t counted = 0, counted_from = 0;  // launches since then
+  };
+
   struct Queue {
     std::string handle;  // by which calls name it; empty: not known yet
     std::vector<Lane> lanes;
@@ -103,6 +106,26 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   std::string on_host(const Line& line) const;  // " on node2", where there are several
   void communicator(const Line& line);
   void collective(Process& process, const Line& line);
+  void range(const Line& line);
+  // The first that the line does not overlap, if need be a new one, which is below this track;
+  // name_of() names it, after how many others. Null: there are too many.
+  template <typename NameOf>
+  Lane* free_lane(std::vector<Lane>& lanes, const Line& line, Track::Kind kind,
+                  const Process& process, const Track& below, NameOf&& name_of) {
+    auto lane = std::find_if(lanes.begin(), lanes.end(),
+                             [&](const Lane& one) { return one.end <= line.ts; });
+    if (lane == lanes.end()) {
+      if (lanes.size() == MAX_LANES) {
+        operations_left_out_++;
+        return nullptr;
+      }
+      lane = lanes.insert(lane, Lane{});
+      announce(lane->track, kind, &process.track, &below, name_of(lanes.size() - 1));
+      kept_++;
+    }
+    lane->end = line.end();
+    return &*lane;
+  }
   void lost(const Line& line);
   void gpu_times(const Line& line);
   void gpu_operation(const Line& line);

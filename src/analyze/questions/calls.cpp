@@ -8,18 +8,20 @@
 
 #include "analyze/columns.hpp"
 #include "analyze/derived/processes.hpp"
+#include "analyze/derived/range_places.hpp"
 
 namespace cudabpf::analyze {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Calls::By>, 7> BY = {{
+constexpr std::array<std::pair<std::string_view, Calls::By>, 8> BY = {{
     {"function", Calls::By::function},
     {"pid", Calls::By::pid},
     {"tid", Calls::By::tid},
     {"device", Calls::By::device},
     {"stream", Calls::By::stream},
     {"kernel", Calls::By::kernel},
+    {"range", Calls::By::range},
     {"container", Calls::By::container},
 }};
 
@@ -103,6 +105,8 @@ Calls::Key Calls::key_of(const Line& line) const {
     }
     case By::kernel:
       return {0, line.kernel.id, {}};
+    case By::range:
+      return {0, line.place ? line.place->number + 1 : 0, {}};
     case By::container:
       return {line.process->known ? 0U : 1U, line.process->container.id, {}};
   }
@@ -130,6 +134,8 @@ std::string Calls::name_of(const Line& line) const {
     }
     case By::kernel:
       return line.kernel ? std::string(names_.text(line.kernel)) : "(no kernel)";
+    case By::range:
+      return line.place ? path_text(*line.place, names_) : "(no range)";
     case By::container:
       if (line.process->container) return std::string(names_.text(line.process->container));
       return line.process->known ? "(no container)" : "(not known)";

@@ -6,7 +6,7 @@
 
 #include "cli/captures.hpp"
 #include "cli/commands.hpp"
-#include "cli/commands/gpu_times.hpp"
+#include "cli/commands/with_library.hpp"
 #include "cli/flags/engine_flags.hpp"
 #include "cli/flags/push_flags.hpp"
 #include "cli/help.hpp"
@@ -26,7 +26,7 @@ Result<int> capture_machine(const CaptureFlags& flags) {
       InsideSource::Place place;
       place.listener = flags.listener;
       place.whom = InsideSource::Place::For::all;
-      return open_with_gpu_times(std::move(chosen), std::move(place));
+      return open_with_library(std::move(chosen), std::move(place));
     };
   auto session = TRY(CaptureSession::open(flags, std::move(options), open_source));
   Session header;

@@ -8,7 +8,7 @@
 
 #include "cli/captures.hpp"
 #include "cli/commands.hpp"
-#include "cli/commands/gpu_times.hpp"
+#include "cli/commands/with_library.hpp"
 #include "cli/help.hpp"
 #include "cli/request/inside.hpp"
 #include "cli/request/program_path.hpp"
@@ -111,21 +111,24 @@ Result<int> capture_command(const RunFlags& flags) {
   std::string library = TRY(way_inside(flags));
   bool by_ebpf = library.empty();
   options.filter.tally &= by_ebpf;  // from inside, all calls are recorded
-  if (by_ebpf && options.gpu != GpuTiming::none) library = TRY(inside_library());
+  bool times_gpus = options.gpu != GpuTiming::none;
+  if (by_ebpf && (times_gpus || flags.capture.ranges == "yes")) library = TRY(inside_library());
   if (!library.empty()) {
     std::string listener = TRY(Listener::choose_path(value_in(command.environment, "TMPDIR")));
-    command.environment = environment_inside(std::move(command.environment), library, listener);
+    command.environment = environment_inside(
+        std::move(command.environment), library, listener,
+        {.libcuda = !by_ebpf || times_gpus, .nvtx = flags.capture.wants_ranges()});
     uid_t user = command.user ? command.user->uid : geteuid();
     std::string program = find_program(flags.command[launched.program], launched.environment);
     if (std::string why = why_not_recordable(program, launched.environment, user); !why.empty())
       log::warning("{}: {}",
-                   by_ebpf ? "what GPUs do for the command itself cannot be recorded"
+                   by_ebpf ? "what only a library inside the command could record is not recorded"
                            : "the command itself cannot be recorded",
                    why);
     auto devices = options.driver ? nvidia_devices() : DriverDevices();
     open_source = [listener, user, devices, by_ebpf](SourceOptions chosen) {
       InsideSource::Place place{listener, user, devices};
-      return by_ebpf ? open_with_gpu_times(std::move(chosen), std::move(place))
+      return by_ebpf ? open_with_library(std::move(chosen), std::move(place))
                      : open_inside(std::move(chosen), std::move(place));
     };
   }
@@ -140,6 +143,7 @@ Result<int> capture_command(const RunFlags& flags) {
   auto session = TRY(CaptureSession::open(how, options, open_source));
   Session header;
   header.mode = "run";
+  header.ranges = !library.empty() && flags.capture.wants_ranges();
   header.command = flags.command;
   TRY(session->begin(std::move(header),
                      [&](Capture& capture) { capture.source().select_process(pid); }));
@@ -161,6 +165,7 @@ void add_run(CLI::App& app, Action& action) {
                 "a tenth of the cost. libcuda loads a library, which changes libcuda's functions "
                 "in memory. Calls before cuInit are not seen");
   flags->capture.add_gpu_to(*sub);
+  flags->capture.add_ranges_to(*sub);
   flags->iteration.add_to(*sub);
   sub->add_flag("--as-root", flags->as_root, "Start the command as root")->excludes(user);
   sub->add_option("command", flags->command, "The command and its arguments, after --")

@@ -165,6 +165,12 @@ void CaptureFlags::add_gpu_to(CLI::App& app) {
       ->type_name("graphs|TIME/TIME");
 }
 
+void CaptureFlags::add_ranges_to(CLI::App& app) {
+  app.add_flag("--ranges{yes},--no-ranges{no}", ranges,
+               "Record the ranges by which the program says what it does: NVTX loads a library. "
+               "[with --inside and --gpu: yes]");
+}
+
 // CLI11's text for a flag without a value is "true".
 void CaptureFlags::add_gpu_of_all_to(CLI::App& app) {
   app.add_flag("--gpu{0.5s/10s}", gpu,

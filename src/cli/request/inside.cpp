@@ -81,12 +81,16 @@ Result<std::string> inside_library() {
 }
 
 std::vector<std::string> environment_inside(std::vector<std::string> environment,
-                                            const std::string& library,
-                                            const std::string& listener) {
-  std::string before = value_in(environment, CI_INJECTION);
-  // A cudabpf that runs below another has its own library there.
-  if (!before.empty() && before != library) set(environment, CI_NEXT, before);
-  set(environment, CI_INJECTION, library);
+                                            const std::string& library, const std::string& listener,
+                                            LoadedBy by) {
+  auto take = [&](const char* place, const char* next) {
+    std::string before = value_in(environment, place);
+    // A cudabpf that runs below another has its own library there.
+    if (!before.empty() && before != library) set(environment, next, before);
+    set(environment, place, library);
+  };
+  if (by.libcuda) take(CI_INJECTION, CI_NEXT);
+  if (by.nvtx) take(CI_NVTX_INJECTION, CI_NVTX_NEXT);
   set(environment, CI_LISTENER, listener);
   return environment;
 }

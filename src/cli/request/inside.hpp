@@ -15,10 +15,13 @@ std::string how_to_get_inside_library(const std::string& program);
 // In the order in which it is looked for, for a program at this path.
 std::vector<std::string> inside_library_paths(const std::string& program);
 
-// The environment plus the variables for our library and for the injection library that it
-// replaces.
+// Who is to load the library into a process.
+struct LoadedBy {
+  bool libcuda = true, nvtx = true;
+};
+// The environment plus the variables for our library and for those that it replaces.
 std::vector<std::string> environment_inside(std::vector<std::string> environment,
-                                            const std::string& library,
-                                            const std::string& listener);
+                                            const std::string& library, const std::string& listener,
+                                            LoadedBy by);
 
 }  // namespace cudabpf::cli

@@ -248,7 +248,8 @@ Handshakes::Then Handshakes::hear_hello(Handshake& handshake, const Waiting& fir
   if (hello.reason == abi::CI_LOADED) return begin_to_read(handshake, hello, news);
   take_away(handshake.connection.socket.get());
   handshake.hello = hello;
-  if (hello.reason == abi::CI_FORKED) return answer(handshake, nullptr, news);
+  if (hello.reason == abi::CI_FORKED || hello.reason == abi::CI_NAMES)
+    return answer(handshake, nullptr, news);
   if (hello.reason == abi::CI_STOPPED) {
     host_.stopped(std::exchange(handshake.connection, {}), hello.tid);
     return Then::part;

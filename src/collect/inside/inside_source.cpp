@@ -32,6 +32,7 @@ constexpr std::pair<abi::cb_counter, Loss> LOSSES[] = {
     {abi::CB_DROPPED_ENTRY, Loss::ring_entry},     {abi::CB_DROPPED_RETURN, Loss::ring_return},
     {abi::CB_DROPPED_PROCESS, Loss::ring_process}, {abi::CB_DROPPED_NAME, Loss::ring_name},
     {abi::CB_DROPPED_DRIVER, Loss::ring_driver},   {abi::CB_DROPPED_GPU, Loss::ring_gpu},
+    {abi::CB_DROPPED_RANGE, Loss::ring_range},
 };
 
 constexpr std::uint64_t MAX_RING = 256 << 20;  // a process has 1,024
@@ -117,7 +118,7 @@ void InsideSource::describe(Session& session) const {
   session.source = "inside";
   session.unseen = {
       "calls before cuInit had loaded the library, and that cuInit",
-      "processes that do not call cuInit",
+      "processes that neither call cuInit nor name a range",
       "calls of a library that is loaded after cuInit, until one of its first calls of "
       "the driver",
       "functions that could not be patched: `left_out` of a library"};
@@ -206,8 +207,10 @@ Host::Kin InsideSource::kin(pid_t pid) {
 Host::Admission InsideSource::admit(const Arrival& arrival) {
   auto pid = static_cast<std::uint32_t>(arrival.pid);
   auto known = known_.find(pid);
-  if (arrival.hello.has_memory)
-    return {known != known_.end() && !known->second.expired(), -1, -1, {}};
+  if (arrival.hello.has_memory) {
+    bool traced = known != known_.end() && !known->second.expired();
+    return traced ? with_tape(arrival) : Admission{};
+  }
   std::erase_if(known_, [](const auto& one) { return one.second.expired(); });
   if (place_.whom == Place::For::all && known_.size() >= MAX_OF_ALL)
     return {.failed = "cudabpf records GPU times of too many processes already"};
@@ -216,35 +219,46 @@ Host::Admission InsideSource::admit(const Arrival& arrival) {
   if (has_ended(arrival.pid, newcomer.pidfd)) return {};
   auto made = SharedRings::make(driver_plan(), other_libraries_, clock_, options_.ring_size);
   if (!made) return {.failed = made.error().message};
-  // Its cuInit is under way, so everything that the program does from here on is seen, as after an
-  // exec.
+  // Its cuInit is under way or has yet to come, so everything that the program does from here on is
+  // seen, as after an exec.
   bool forked = arrival.hello.reason == abi::CI_FORKED;
   newcomer.record =
       process_record(forked ? abi::CB_FORK : abi::CB_EXEC, arrival.pid, now_ns(CLOCK_MONOTONIC));
   // In the /proc of another pid namespace, this is another process.
   newcomer.inner_pid = Procfs().is_ours() ? newcomer.record.ns_pid : pid;
-  int tape = -1;
-  if (options_.taping && arrival.hello.reason == abi::CI_LOADED) {
-    auto opened = tape_of(newcomer);
-    if (!opened) return {.failed = opened.error().message};
-    tape = *opened;
-  }
+  if (options_.taping) without_tape_[pid] = newcomer.inner_pid;
+  Admission admission = with_tape(arrival);
+  if (!admission.failed.empty()) return admission;
   newcomer.shared = std::make_shared<SharedRings>(std::move(*made));
-  int shared = newcomer.shared->fd();
+  admission.shared = newcomer.shared->fd();
   known_[pid] = newcomer.shared;
   std::lock_guard lock(comings_and_goings_);
   newcomers_.push_back(std::move(newcomer));
-  return {true, shared, tape, {}};
+  return admission;
 }
 
-Result<int> InsideSource::tape_of(const Newcomer& newcomer) {
-  std::uint32_t pid = newcomer.record.head.pid;
+// A process gets the memory for a capture when it loads its libcuda, perhaps after it got its
+// rings: it may have named a range before.
+Host::Admission InsideSource::with_tape(const Arrival& arrival) {
+  Admission admission;
+  admission.traced = true;
+  if (arrival.hello.reason != abi::CI_LOADED || arrival.hello.library) return admission;
+  auto without = without_tape_.extract(static_cast<std::uint32_t>(arrival.pid));
+  if (!options_.taping || !without) return admission;
+  if (auto tape = tape_of(without.key(), without.mapped()))
+    admission.tape = *tape;
+  else
+    return {.failed = tape.error().message};
+  return admission;
+}
+
+Result<int> InsideSource::tape_of(std::uint32_t pid, std::uint32_t inner_pid) {
   std::erase_if(taped_, [](const auto& one) { return one.second.tape.use_count() == 1; });
   auto tape = TRY(TapeMemory::make(pid));
   std::uint64_t first = options_.taping->begins(tape);
   if (!first) return -1;
   tape->stop_first_at(first);
-  taped_[pid] = {tape, newcomer.inner_pid};
+  taped_[pid] = {tape, inner_pid};
   return tape->fd();
 }
 

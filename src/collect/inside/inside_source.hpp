@@ -70,7 +70,8 @@ class InsideSource final : public Source, private Host {
   Admission admit(const Arrival& arrival) override;
   void depart(pid_t pid) override;
   void stopped(Connection connection, std::uint32_t inner_tid) override;
-  Result<int> tape_of(const Newcomer& newcomer);
+  Admission with_tape(const Arrival& arrival);
+  Result<int> tape_of(std::uint32_t pid, std::uint32_t inner_pid);
   void date(News& news);
   void miss_process_that_never_came(News& news);
   abi::ci_driver driver_plan() const;
@@ -99,6 +100,7 @@ class InsideSource final : public Source, private Host {
     std::uint32_t inner_pid = 0;
   };
   std::map<std::uint32_t, TapedOne> taped_;
+  std::map<std::uint32_t, std::uint32_t> without_tape_;  // yet: the pids in their own namespaces
 
   // The one process that this cudabpf was started for: whether it has come, and whether it has
   // gone. It may live on for a moment then, but is no longer recorded.

@@ -39,7 +39,7 @@ InsideCounts read_counters(const __u64* counters) {
   InsideCounts counts;
   counts.entered = relaxed(counters[abi::CB_ENTERED]);
   counts.emitted = relaxed(counters[abi::CB_EMITTED]);
-  for (std::size_t i = abi::CB_DROPPED_ENTRY; i <= abi::CB_DROPPED_GPU; i++)
+  for (std::size_t i = abi::CB_DROPPED_ENTRY; i < abi::CB_COUNTERS; i++)
     counts.dropped[i] = relaxed(counters[i]);
   return counts;
 }

@@ -54,6 +54,7 @@ bool may_come_from_inside(const abi::cb_head& head) {
     case abi::CB_GPU_WORK:
     case abi::CB_GPU_BATCH:
     case abi::CB_GPU_WINDOW:
+    case abi::CB_RANGE:
       return true;
     default:
       return false;

@@ -56,6 +56,7 @@ struct Frame {
   std::shared_ptr<const Communicator> communicator;
   std::uint64_t sequence = 0;
   std::uint64_t group = 0;
+  std::shared_ptr<const RangePath> range;
   std::uint32_t ioctls = 0;
   std::uint64_t ioctl_time = 0;
 };
@@ -126,6 +127,7 @@ class CallStack {
     frame.freed.reset();
     frame.kernel = nullptr;
     frame.communicator.reset();
+    frame.range.reset();
     frame.sequence = frame.group = 0;
     frame.ioctls = 0;
     frame.ioctl_time = 0;
@@ -134,6 +136,7 @@ class CallStack {
   // Ioctls made inside a call were also made inside the calls that enclose it.
   void pop() {
     Frame& gone = frames_[--depth_];
+    gone.range.reset();  // names that are in no use make room for others
     if (gone.text.capacity() > KEPT_TEXT) gone.text = std::string();
     if (Frame* around = gone.enclosing ? find(gone.enclosing) : nullptr) {
       around->ioctls += gone.ioctls;

@@ -14,6 +14,7 @@
 #include "correlate/learners/driver_calls.hpp"
 #include "correlate/learners/gpu_operations.hpp"
 #include "correlate/learners/kernel_names.hpp"
+#include "correlate/learners/ranges.hpp"
 
 namespace cudabpf {
 
@@ -28,6 +29,7 @@ class Learners {
         graphs(coverage.graphs, {bounds.limit(Kept::graph_nodes),
                                  [&bounds] { bounds.left_out(Kept::graph_nodes); }}),
         communicators(bounds),
+        ranges(trace, bounds),
         gpu_operations(trace, open, names, bounds),
         open_(open) {}
 
@@ -79,13 +81,14 @@ class Learners {
   KernelNames names;
   Graphs graphs;
   Communicators communicators;
+  Ranges ranges;
   GpuOperations gpu_operations;
 
  private:
   template <typename Feed>
   void each(Feed&& feed) {
-    auto in_order =
-        std::tie(driver_calls, devices, allocations, names, graphs, communicators, gpu_operations);
+    auto in_order = std::tie(driver_calls, devices, allocations, names, graphs, communicators,
+                             ranges, gpu_operations);
     std::apply([&](auto&... learner) { (feed(learner), ...); }, in_order);
   }
 

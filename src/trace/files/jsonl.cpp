@@ -1,8 +1,11 @@
 #include "trace/files/jsonl.hpp"
 
+#include <algorithm>
+
 #include "trace/header.hpp"
 #include "trace/write/event_lines.hpp"
 #include "trace/write/gpu_lines.hpp"
+#include "trace/write/range_lines.hpp"
 #include "util/limited.hpp"
 #include "util/system/clock.hpp"
 
@@ -44,39 +47,63 @@ void JsonlSink::begin(const Session& session) {
 }
 
 void JsonlSink::call(const Call& call) {
-  if (call.graph) graph_launch(call);
-  if (call.communicator) communicator_of(call);
+  if (call.graph || call.communicator || call.range) explain(call);
   char* at = room(call_line_.bound(call));
   added(call_line_.write(at, call));
   in_part_.counts.add(call);
 }
 
-// A file says what each launched graph holds, before its first launch in that file.
-void JsonlSink::graph_launch(const Call& call) {
-  constexpr std::size_t MAX_REMEMBERED = 1 << 16;
-  if (graphs_in_part_.size() >= MAX_REMEMBERED) graphs_in_part_.clear();
+// A file says what each launched graph holds, and what each communicator and each range is, before
+// the first line that names it there, and when more is known of it.
+void JsonlSink::explain(const Call& call) {
   std::size_t size = call_line_.bound(call);
-  if (graphs_in_part_.contains(call.graph->number) && !is_full(size)) return;
-  std::string content = graph_line(*call.graph, call.ts);
-  if (lines_in_part_ > 0 && is_full(content.size() + size)) end_part({});
-  if (graphs_in_part_.insert(call.graph->number).second) add(content);
+  add_together(size, [&] {
+    std::string lines = range_names(call.range, call.ts);
+    if (call.graph && is_new(graphs_in_part_, call.graph->number, 1))
+      lines += graph_line(*call.graph, call.ts);
+    if (call.communicator &&
+        is_new(communicators_in_part_, call.communicator->number, call.communicator->version))
+      lines += communicator_line(*call.communicator, call.ts);
+    return lines;
+  });
 }
 
-// And what each communicator is, before the first call that names it, and when more is known of it.
-void JsonlSink::communicator_of(const Call& call) {
+// Lines that explain one of at most `size` bytes are in the same file. lines(): those that this
+// file has not yet.
+template <typename Lines>
+void JsonlSink::add_together(std::size_t size, Lines&& lines) {
+  std::string before = lines();
+  if (lines_in_part_ > 0 && is_full(before.size() + size)) {
+    end_part({});
+    before = lines();
+  }
+  if (before.empty()) return;
+  auto count = static_cast<std::uint64_t>(std::count(before.begin(), before.end(), '\n'));
+  added(json::put(room(before.size()), before), count);
+}
+
+bool JsonlSink::is_new(InPart& known, std::uint64_t number, std::uint32_t version) {
   constexpr std::size_t MAX_REMEMBERED = 1 << 16;
-  if (communicators_in_part_.size() >= MAX_REMEMBERED) communicators_in_part_.clear();
-  const Communicator& of = *call.communicator;
-  std::size_t size = call_line_.bound(call);
-  auto is_written = [&] {
-    auto written = communicators_in_part_.find(of.number);
-    return written != communicators_in_part_.end() && written->second == of.version;
-  };
-  if (is_written() && !is_full(size)) return;
-  std::string line = communicator_line(of, call.ts);
-  if (lines_in_part_ > 0 && is_full(line.size() + size)) end_part({});
-  if (is_written()) return;
-  communicators_in_part_[of.number] = of.version;
+  if (known.size() >= MAX_REMEMBERED) known.clear();
+  auto [at, is_new] = known.try_emplace(number, version);
+  bool changed = at->second != version;
+  at->second = version;
+  return is_new || changed;
+}
+
+// Those around it come first.
+std::string JsonlSink::range_names(const RangePath* path, std::uint64_t ts) {
+  std::vector<const RangePath*> added;
+  for (; path && is_new(ranges_in_part_, path->number, 1); path = path->around.get())
+    added.push_back(path);
+  std::string lines;
+  for (auto one = added.rbegin(); one != added.rend(); one++) lines += range_name_line(**one, ts);
+  return lines;
+}
+
+void JsonlSink::range(const NamedRange& range) {
+  std::string line = range_line(range);
+  add_together(line.size(), [&] { return range_names(range.path.get(), range.ts); });
   add(line);
 }
 
@@ -155,8 +182,8 @@ char* JsonlSink::room(std::size_t size) {
   return block_.bytes.get() + block_.size;
 }
 
-// A line has been written where room() said; the line ends at `end`.
-void JsonlSink::added(const char* end) {
+// Lines have been written where room() said; the last ends at `end`.
+void JsonlSink::added(const char* end, std::uint64_t lines) {
   const char* begin = block_.bytes.get() + block_.size;
   auto size = static_cast<std::size_t>(end - begin);
   if (lines_in_part_ > 0 && is_full(size)) {
@@ -164,8 +191,8 @@ void JsonlSink::added(const char* end) {
     return end_part(line);
   }
   block_.size += size;
-  block_.lines++;
-  lines_in_part_++;
+  block_.lines += lines;
+  lines_in_part_ += lines;
   bytes_in_part_ += size;
 }
 
@@ -191,6 +218,8 @@ void JsonlSink::turn_over(std::string write_because, const OpenCallsNow* open) {
   LineBlock::WriteKept write{.because = std::move(write_because)};
   if (open)
     open->each([&](const Call& call, std::uint64_t) {
+      for (const RangePath* path = call.range; path; path = path->around.get())
+        write.unfinished += range_name_line(*path, call.ts);
       if (call.communicator) write.unfinished += communicator_line(*call.communicator, call.ts);
       std::size_t before = write.unfinished.size();
       write.unfinished.resize(before + call_line_.bound(call));
@@ -216,6 +245,7 @@ void JsonlSink::end_part(std::string_view first_of_next, LineBlock::WriteKept wr
   in_part_ = {};
   graphs_in_part_.clear();
   communicators_in_part_.clear();
+  ranges_in_part_.clear();
   bytes_in_part_ = turn->next_header.size();
   lines_in_part_ = 0;
   block_.file_end = std::move(turn);

@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "cudabpf/sink.hpp"
 #include "trace/files/output.hpp"
@@ -51,6 +50,7 @@ class JsonlSink : public Sink {
   void gpu_operation(const GpuOperation& work) override;
   void gpu_times(const GpuTimes& times) override;
   void gpu_window(const GpuWindow& window) override;
+  void range(const NamedRange& range) override;
   void tallied(const Tallies&) override {}  // a trace has calls
   void process(const Process& process) override;
   void library(const Library& library) override;
@@ -73,10 +73,16 @@ class JsonlSink : public Sink {
  private:
   JsonlSink(JsonlOptions options, std::unique_ptr<Output> file);
 
-  void graph_launch(const Call& call);
-  void communicator_of(const Call& call);
+  // By number, what this part explains, and which version of it.
+  using InPart = std::unordered_map<std::uint64_t, std::uint32_t>;
+
+  void explain(const Call& call);
+  template <typename Lines>
+  void add_together(std::size_t size, Lines&& lines);
+  static bool is_new(InPart& known, std::uint64_t number, std::uint32_t version);
+  std::string range_names(const RangePath* path, std::uint64_t ts);
   char* room(std::size_t size);
-  void added(const char* end);
+  void added(const char* end, std::uint64_t lines = 1);
   bool is_full(std::size_t more) const;
   void add(const std::string& line);
   void hand_over();
@@ -95,8 +101,7 @@ class JsonlSink : public Sink {
   FilePart part_;
   Totals in_part_;
   std::uint64_t lines_in_part_ = 0, bytes_in_part_ = 0;  // the header counts only in bytes
-  std::unordered_set<std::uint64_t> graphs_in_part_;     // those whose contents this part has
-  std::unordered_map<std::uint64_t, std::uint32_t> communicators_in_part_;  // and which version
+  InPart graphs_in_part_, communicators_in_part_, ranges_in_part_;
   // Running processes, if a part can be read without those before it; and whether some are missing.
   std::map<std::uint32_t, Process> running_;
   bool more_running_ = false;

@@ -19,6 +19,7 @@ namespace cudabpf::analyze {
 struct Process;
 struct LaunchedGraph;
 struct IssuingCall;
+struct RangePlace;
 inline constexpr Meaning MEANS_NOTHING;
 
 enum class LineKind : std::uint8_t {
@@ -36,6 +37,8 @@ enum class LineKind : std::uint8_t {
   host_copy,      // from the host's memory to the host's: CUPTI reports it, but no GPU has copied
   gpu_times,      // whether CUPTI reports a process's GPU times, and if not, why
   gpu_window,     // a time in which they were recorded, where they were not always
+  range,          // a stretch of time that the program named, or a moment
+  range_name,     // what a range's number stands for
   process,
   library,
   lost,
@@ -96,6 +99,9 @@ struct Line {
   // next line is read.
   const IssuingCall* issuer = nullptr;
   AskedCollective collective;
+  // The program's range in which the call was made or the GPU's work was issued, or that the line
+  // is about. Null: none, or it is not known.
+  const RangePlace* place = nullptr;
   std::uint64_t context = 0;       // current on its thread; 0: not known
   std::uint64_t context_gone = 0;  // the one that it destroyed; 0: none
 

@@ -120,12 +120,12 @@ constexpr std::size_t longest_of(std::string_view key) {
 }  // namespace
 
 LineParser::LineParser() : json_(std::make_unique<Json>()) {
-  words_ = {names_.add("trace"),   names_.add("end"),       names_.add("process"),
-            names_.add("library"), names_.add("lost"),      names_.add("error"),
-            names_.add("kernel"),  names_.add("interrupt"), names_.add("content"),
-            names_.add("gpu"),     names_.add("sample"),    names_.add("copy"),
-            names_.add("set"),     names_.add("graph"),     names_.add("times"),
-            names_.add("window"),  names_.add("comm")};
+  words_ = {
+      names_.add("trace"),   names_.add("end"),   names_.add("process"), names_.add("library"),
+      names_.add("lost"),    names_.add("error"), names_.add("kernel"),  names_.add("interrupt"),
+      names_.add("content"), names_.add("gpu"),   names_.add("sample"),  names_.add("copy"),
+      names_.add("set"),     names_.add("graph"), names_.add("times"),   names_.add("window"),
+      names_.add("comm"),    names_.add("range"), names_.add("name")};
 }
 LineParser::~LineParser() = default;
 
@@ -253,6 +253,8 @@ LineKind LineParser::kind_of(const Line& line) const {
     return line.op == words_.interrupt ? LineKind::interrupt : LineKind::driver;
   if (line.type == Type::graph && line.op == words_.content) return LineKind::graph;
   if (line.type == Type::collective && line.op == words_.comm) return LineKind::communicator;
+  if (line.type == words_.range)
+    return line.op == words_.name ? LineKind::range_name : LineKind::range;
   if (line.type == words_.trace) return LineKind::header;
   if (line.type == words_.end) return LineKind::end;
   if (line.type == words_.process) return LineKind::process;
@@ -282,7 +284,8 @@ void LineParser::drop_others_fields(Line& line) {
   bool has_op = is_event(line.kind) || line.kind == LineKind::process ||
                 line.kind == LineKind::gpu_error || line.kind == LineKind::graph ||
                 line.kind == LineKind::communicator || line.kind == LineKind::gpu_sample ||
-                line.kind == LineKind::gpu_times || line.kind == LineKind::gpu_window;
+                line.kind == LineKind::gpu_times || line.kind == LineKind::gpu_window ||
+                line.kind == LineKind::range || line.kind == LineKind::range_name;
   if (!has_op) line.op = {};
 }
 

@@ -22,6 +22,7 @@ class RedactedSink : public Sink {
   void gpu_sample(const GpuSample& sample) override { sink_.gpu_sample(sample); }
   void gpu_operation(const GpuOperation& work) override { sink_.gpu_operation(work); }
   void gpu_window(const GpuWindow& window) override { sink_.gpu_window(window); }
+  void range(const NamedRange& range) override { sink_.range(range); }
   void tallied(const Tallies& tallies) override { sink_.tallied(tallies); }
   void flush() override { sink_.flush(); }
   void end(const Totals& totals) override { sink_.end(totals); }

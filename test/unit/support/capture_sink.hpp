@@ -23,6 +23,9 @@ struct CapturedCall : Call {
     if (call.kernel) kernel = &own_kernel.emplace(*call.kernel);
     if (call.graph) graph = &own_graph.emplace(*call.graph);
     if (call.communicator) communicator = &own_communicator.emplace(*call.communicator);
+    for (const RangePath* path = call.range; path; path = path->around.get())
+      own_range = path->name + (own_range.empty() ? "" : "/") + own_range;
+    range = nullptr;
   }
   CapturedCall(const CapturedCall&) = delete;
   CapturedCall& operator=(const CapturedCall&) = delete;
@@ -32,6 +35,7 @@ struct CapturedCall : Call {
   std::optional<KernelName> own_kernel;
   std::optional<GraphContent> own_graph;
   std::optional<Communicator> own_communicator;
+  std::string own_range;  // "outer/inner"
 };
 
 struct CaptureSink : Sink {
@@ -46,6 +50,7 @@ struct CaptureSink : Sink {
   }
   void gpu_times(const GpuTimes& times) override { gpu_times_of.push_back(times); }
   void gpu_window(const GpuWindow& window) override { gpu_windows.push_back(window); }
+  void range(const NamedRange& range) override { ranges.push_back(range); }
   std::uint64_t oldest_tallies_ns() const override { return 0; }
   void tallied(const Tallies& sums) override {
     if (!sums.empty()) tallies.push_back(sums);
@@ -65,6 +70,7 @@ struct CaptureSink : Sink {
   std::deque<KernelName> own_kernels;
   std::vector<GpuTimes> gpu_times_of;
   std::vector<GpuWindow> gpu_windows;
+  std::vector<NamedRange> ranges;
   std::vector<Tallies> tallies;  // each time
   std::vector<Process> processes;
   std::vector<Library> libraries;

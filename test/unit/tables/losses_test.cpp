@@ -16,14 +16,15 @@ TEST_CASE("Every loss has a name of its own and advice") {
     CHECK(loss.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") == std::string_view::npos);
     CHECK(loss.advice.ends_with('.'));
   }
-  CHECK(LOSS_COUNT == 26);
+  CHECK(LOSS_COUNT == 27);
 }
 
 TEST_CASE("Losses are graded, and the first are in the kernel side's order") {
-  for (auto loss : {Loss::ring_entry, Loss::ring_return, Loss::ring_process, Loss::ring_driver,
-                    Loss::ring_gpu, Loss::late_library, Loss::late_driver, Loss::driver_skipped,
-                    Loss::log_overrun, Loss::output, Loss::bad_record, Loss::process_inconsistent,
-                    Loss::unread, Loss::watch_overrun, Loss::left_out, Loss::library_changed})
+  for (auto loss :
+       {Loss::ring_entry, Loss::ring_return, Loss::ring_process, Loss::ring_driver, Loss::ring_gpu,
+        Loss::ring_range, Loss::late_library, Loss::late_driver, Loss::driver_skipped,
+        Loss::log_overrun, Loss::output, Loss::bad_record, Loss::process_inconsistent, Loss::unread,
+        Loss::watch_overrun, Loss::left_out, Loss::library_changed})
     CHECK_FALSE(info(loss).degraded);
   for (auto loss : {Loss::ring_name, Loss::out_pointer, Loss::driver_return, Loss::table_full,
                     Loss::thread_unknown})
@@ -35,5 +36,6 @@ TEST_CASE("Losses are graded, and the first are in the kernel side's order") {
   CHECK(counter(Loss::ring_name) == abi::CB_DROPPED_NAME);
   CHECK(counter(Loss::ring_driver) == abi::CB_DROPPED_DRIVER);
   CHECK(counter(Loss::ring_gpu) == abi::CB_DROPPED_GPU);
+  CHECK(counter(Loss::ring_range) == abi::CB_DROPPED_RANGE);
   CHECK(info(Loss::ring_return).name == "ring_full_return");
 }

@@ -25,14 +25,20 @@ TEST_CASE("A library that is missing is built, or installed") {
 }
 
 TEST_CASE("The library that had the place is loaded after it") {
-  Strings plain = environment_inside({"A=b"}, "/ours.so", "/tmp/listener");
+  Strings plain = environment_inside({"A=b"}, "/ours.so", "/tmp/listener", {.nvtx = false});
   CHECK(plain ==
         Strings{"A=b", "CUDA_INJECTION64_PATH=/ours.so", "CUDABPF_LISTENER=/tmp/listener"});
-  Strings with = environment_inside({"CUDA_INJECTION64_PATH=/theirs.so", "A=b"}, "/ours.so", "/d");
+  Strings ranges = environment_inside({"NVTX_INJECTION64_PATH=/theirs.so"}, "/ours.so", "/d",
+                                      {.libcuda = false});
+  CHECK(value_in(ranges, "NVTX_INJECTION64_PATH") == "/ours.so");
+  CHECK(value_in(ranges, "CUDABPF_NEXT_NVTX_INJECTION") == "/theirs.so");
+  CHECK(value_in(ranges, "CUDA_INJECTION64_PATH").empty());
+  Strings with =
+      environment_inside({"CUDA_INJECTION64_PATH=/theirs.so", "A=b"}, "/ours.so", "/d", {});
   CHECK(value_in(with, "CUDA_INJECTION64_PATH") == "/ours.so");
   CHECK(value_in(with, "CUDABPF_NEXT_INJECTION") == "/theirs.so");
   // Below another cudabpf the library has the place already.
-  Strings again = environment_inside(with, "/ours.so", "/e");
+  Strings again = environment_inside(with, "/ours.so", "/e", {});
   CHECK(value_in(again, "CUDABPF_NEXT_INJECTION") == "/theirs.so");
   CHECK(value_in(again, "CUDABPF_LISTENER") == "/e");
 }

@@ -1,0 +1,41 @@
+// The program's own ranges as tracks: those of a thread below it, a track for each depth; those
+// that were started, which may end on any thread, below their process.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "analyze/export/tracks.hpp"
+
+namespace cudabpf::analyze {
+
+namespace {
+
+std::size_t depth_of(const RangePlace* place) {
+  std::size_t depth = 0;
+  while (place && (place = place->around)) depth++;
+  return depth;
+}
+
+}  // namespace
+
+void Tracks::range(const Line& line) {
+  if (!line.has(Field::duration) || !line.name) return;
+  Process& process = this->process(line.pid);
+  bool pushed = names_.text(line.op) == "push";
+  const Track* below = pushed ? &thread(process, line.tid).track : &process.track;
+  std::size_t depth = depth_of(line.place);
+  auto& lanes = process.ranges[{pushed ? line.tid : 0, depth}];
+  auto name_of = [&](std::size_t others) {
+    std::string name = pushed ? "ranges" : "started ranges";
+    if (depth) name += fmt::format(", depth {}", depth + 1);
+    return others ? fmt::format("{}, overlapping {}", name, others) : name;
+  };
+  Lane* lane = free_lane(lanes, line, Track::Kind::ranges, process, *below, name_of);
+  if (!lane) return;
+  out_.span(lane->track, {line.ts, line.end()}, names_.text(line.name),
+            {{"domain", std::string(names_.text(line.domain))},
+             {"category", std::string(names_.text(line.category))}});
+}
+
+}  // namespace cudabpf::analyze

@@ -1,0 +1,91 @@
+// What was done in each range by which the program says what it does: how long it took, which calls
+// were made in it, and how long GPUs worked for these.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "analyze/analysis.hpp"
+#include "analyze/derived/range_places.hpp"
+
+namespace cudabpf::analyze {
+
+struct RangeFigures {
+  std::uint64_t count = 0;  // ranges that began here, of all threads
+  std::uint64_t timed = 0;  // those whose duration is known
+  std::uint64_t total = 0, longest = 0;
+  std::uint64_t shortest = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t calls = 0, launches = 0;  // of the driver, also in ranges inside this one
+  std::uint64_t gpu = 0;                  // ns of GPUs' work for these calls
+  std::uint64_t waits = 0;                // ns in calls that wait for a GPU
+
+  void add_range(const Line& line);
+  void add_work(const RangeFigures& other);  // calls and GPUs alone
+  void add(const RangeFigures& other);
+};
+
+class RangeTotals : public Analysis {
+ public:
+  // Names that differ only in digits, such as steps, are one row if there are more of them in a
+  // range than this.
+  static constexpr std::size_t MOST_ALIKE = 16;
+
+  struct Row {
+    std::string name, domain;
+    std::vector<std::string> path;  // the names around it, the outermost first
+    std::uint64_t names = 1;        // how many are together in this row
+    RangeFigures figures;
+    std::uint64_t gpu_here = 0;  // not in a range inside this one
+    std::size_t depth() const { return path.size(); }
+    void add(const Row& other) { figures.add(other.figures); }
+  };
+
+  explicit RangeTotals(const Names& names) : names_(names) {}
+
+  void line(const Line& line) override;
+  void finish(const TraceFacts& facts) override;
+
+  // Those in a range behind it, those that took longest first.
+  const std::vector<Row>& rows() const { return rows_; }
+  const RangeFigures& outside() const { return outside_; }  // calls and work in no range
+  std::uint64_t gpu() const { return gpu_; }                // ns of GPUs' work in all
+  std::uint64_t marks() const { return marks_; }
+  std::uint64_t unfinished() const { return unfinished_; }  // and those whose end was lost
+  std::uint64_t unnamed() const { return unnamed_; }        // ranges of which the name is not known
+  bool were_recorded() const { return were_recorded_; }     // or none was looked for
+
+ private:
+  struct Node {
+    const RangePlace* place = nullptr;
+    RangeFigures figures;  // without those of ranges inside it
+  };
+  struct Shown {
+    std::string name, domain;
+    std::size_t around = 0;  // its index, from 1; 0: none
+    std::vector<std::size_t> inside;
+    std::uint64_t names = 0, gpu_here = 0;
+    RangeFigures figures;
+  };
+
+  void range(const Line& line);
+  RangeFigures& figures_at(const RangePlace* place);
+  std::vector<Shown> put_together() const;
+  void add_rows(std::vector<Shown>& all, std::vector<std::size_t> which,
+                std::vector<std::string>& path);
+
+  const Names& names_;
+  std::vector<Node> nodes_;  // by the number of their place
+  std::vector<Row> rows_;
+  RangeFigures outside_;
+  std::uint64_t gpu_ = 0, marks_ = 0, unfinished_ = 0, unnamed_ = 0;
+  bool were_recorded_ = false;
+};
+
+Json ranges_json(const RangeTotals& ranges);
+void add_ranges(Page& page, const RangeTotals& ranges, std::size_t at_most);
+
+}  // namespace cudabpf::analyze
