@@ -5,11 +5,15 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import harness
 from expected import demangle
-from harness import AS_USER, BUILD, INSIDE, LIBRARY, PATIENCE, WORKLOADS, calls, wait_for
+from harness import AS_USER, BUILD, INSIDE, LIBRARY, NCCL, PATIENCE, WORKLOADS, calls, wait_for
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fake_nccl"))
+from steps import PROGRAM  # noqa: E402  pylint: disable=wrong-import-position
 
 BEGIN = "setup; stream s; stream t; module m; function k m _Z4gemmPfi; function l m _Z4reluPf; malloc a 1M; malloc b 1M"
 SOME = "launch k 3 2 1 32 4 1 64 s; launch-ex l 5 1 1 64 1 1 0 t; launch-cooperative k 2 1 1 8 8 1 16 s"
@@ -267,6 +271,22 @@ class Live(harness.LiveTest):
         trace = self.timed(command)
         self.check_exact(trace)
         self.assertEqual(len([line for line in trace.of("gpu") if line["op"] == "times"]), 3)
+
+    def test_late_sender(self):
+        """Of two ranks, the receiver's kernels take 3 ms longer: the sender is named."""
+        ranks = [[["ncclCommInitRank", "a", 1, rank, 2], ["repeat", 12, [function, 1024, 7, 1 - rank, "a"], ["sync"]]]
+                 for rank, function in enumerate(("ncclSend", "ncclRecv"))]
+        script = "\n".join(["import json, os, subprocess, sys", "program, *libraries, ranks = sys.argv[1:]",
+                            "ranks = [subprocess.Popen([sys.executable, '-c', program, *libraries, json.dumps([steps])],",
+                            "                          env=dict(os.environ, FAKE_NCCL_BLOCKS=blocks))",
+                            "         for steps, blocks in zip(json.loads(ranks), ('20', '3020'))]",
+                            "sys.exit(max(rank.wait() for rank in ranks))"])
+        self.timed([harness.PYTHON, "-c", script, PROGRAM, LIBRARY, NCCL, json.dumps(ranks)], "--library", NCCL)
+        answer, = json.loads(self.run_cudabpf("ranks", "--json", self.path).stdout)["communicators"]
+        self.assertEqual((answer["matched"], answer["exchanges"], answer["at_set_up"]), (11, 11, 1))
+        self.assertEqual((answer["verdict"], answer["late"]), ("skew", {"rank": 0, "per_step_us": 3000}))
+        self.assertEqual([(wait["rank"], wait["awaited"], wait["count"]) for wait in answer["waits"]], [(1, 0, 11)])
+        self.assertEqual(answer["sends_and_receives"]["unmatched_sends"], 0)
 
     def windows(self, trace):
         """When they began and ended, in the trace's time."""

@@ -5,6 +5,7 @@
 
 #include "analyze/collectives/collective_runs.hpp"
 #include "analyze/derived/graph_contents.hpp"
+#include "util/disjoint_sets.hpp"
 #include "util/saturating.hpp"
 
 namespace cudabpf::analyze {
@@ -65,36 +66,30 @@ namespace {
 class Together {
  public:
   explicit Together(const std::vector<CollectiveCall>& calls) {
-    for (const CollectiveCall& call : calls) {
-      std::size_t place = root_of(of_communicator_, call.communicator);
-      std::size_t other = root_of(of_stream_, {call.stream, call.device});
-      parents_[other] = place;
-    }
+    for (const CollectiveCall& call : calls)
+      sets_.join(place_in(of_communicator_, call.communicator),
+                 place_in(of_stream_, {call.stream, call.device}));
   }
   std::size_t of(const CollectiveCall& call) {
-    return root(of_communicator_.at(call.communicator));
+    return sets_.root(of_communicator_.at(call.communicator));
   }
   // Calls' devices may not be known.
   std::optional<std::size_t> of(const OnGpu& on) {
     for (std::int64_t device : {on.device, std::int64_t{-1}})
       if (auto at = of_stream_.find({on.stream, device}); at != of_stream_.end())
-        return root(at->second);
+        return sets_.root(at->second);
     return std::nullopt;
   }
 
  private:
-  std::size_t root(std::size_t place) {
-    while (parents_[place] != place) place = parents_[place] = parents_[parents_[place]];
-    return place;
-  }
   template <typename Places>
-  std::size_t root_of(Places& places, const typename Places::key_type& key) {
-    auto [at, is_new] = places.try_emplace(key, parents_.size());
-    if (is_new) parents_.push_back(at->second);
-    return root(at->second);
+  std::size_t place_in(Places& places, const typename Places::key_type& key) {
+    auto [at, is_new] = places.try_emplace(key);
+    if (is_new) at->second = sets_.add();
+    return at->second;
   }
 
-  std::vector<std::size_t> parents_;
+  DisjointSets sets_;
   std::map<std::uint64_t, std::size_t> of_communicator_;
   std::map<std::pair<std::uint64_t, std::int64_t>, std::size_t> of_stream_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string>
 
 namespace cudabpf::analyze {
 
@@ -23,8 +24,9 @@ void Matches::add(const CollectiveRun& run, const TracedCommunicator& communicat
     match.op = first.op;
     match.root = first.root;
     match.is_barrier = run.is_barrier();
+    match.is_first = first.seq == 1 && run.launch <= 1;
   }
-  match.ranks.push_back({first.communicator, run.process, run.ts, run.gpu});
+  match.ranks.push_back({first.communicator, run.process, run.ts, run.end, run.gpu});
   ranks_++;
   if (open_.size() > bounds_.open) close_first();
 }
@@ -54,10 +56,8 @@ void Matches::compare(const CollectiveCall& call, std::uint64_t identity) {
 
 void Matches::differ(const CollectiveCall& call, const Asked& first, std::uint64_t identity) {
   auto note = [&](const char* field, const std::string& has, const std::string& other_has) {
-    mismatched_++;
-    if (mismatches_.size() < bounds_.mismatches)
-      mismatches_.push_back(
-          {identity, call.seq, first.communicator, call.communicator, field, has, other_has});
+    mismatches_.add(
+        {identity, call.seq, first.communicator, call.communicator, field, has, other_has, {}});
   };
   auto words = [&](const char* field, Name has, Name other) {
     std::string text(names_.text(has)), other_text(names_.text(other));

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <string>
 #include <tuple>
 #include <vector>
 
 #include "analyze/collectives/collective_runs.hpp"
+#include "analyze/collectives/mismatches.hpp"
 
 namespace cudabpf::analyze {
 
@@ -18,7 +18,7 @@ namespace cudabpf::analyze {
 struct MatchedRank {
   std::uint64_t communicator = 0;  // its number, which says which rank it is
   std::uint64_t process = 0;
-  std::uint64_t ts = 0;  // on the host, when it entered
+  std::uint64_t ts = 0, end = 0;  // on the host: when it entered, and when it was queued
   OnGpu gpu;
 };
 
@@ -26,27 +26,22 @@ struct Match {
   std::uint64_t identity = 0, seq = 0, launch = 0;  // `seq`: of the first, if several ran together
   Name op;
   std::int64_t root = -1;
-  bool is_barrier = false;  // none can be done before all have come
+  bool is_barrier = false;   // none can be done before all have come
+  bool is_first = false;     // connections are made for it
+  bool is_exchange = false;  // of sends and receives, and nothing else
   std::vector<MatchedRank> ranks;
-};
-
-// Two ranks asked for different things.
-struct Mismatch {
-  std::uint64_t identity = 0, seq = 0;
-  std::uint64_t communicator = 0, other = 0;  // by their numbers
-  std::string field;                          // "count"
-  std::string has, other_has;
 };
 
 class Matches {
  public:
   struct Bounds {
-    std::size_t open = 1 << 16;     // of which ranks may still come
-    std::size_t ranks = 1 << 19;    // in all that are kept
-    std::size_t mismatches = 1000;  // listed
+    std::size_t open = 1 << 16;   // of which ranks may still come
+    std::size_t ranks = 1 << 19;  // in all that are kept
+    std::size_t mismatches = Mismatches::MOST;
   };
 
-  Matches(const Names& names, Bounds bounds) : names_(names), bounds_(bounds) {}
+  Matches(const Names& names, Bounds bounds)
+      : names_(names), bounds_(bounds), mismatches_(bounds.mismatches) {}
   explicit Matches(const Names& names) : Matches(names, Bounds()) {}
 
   // One whose numbers are those of the other ranks.
@@ -55,9 +50,8 @@ class Matches {
 
   // In the order of their numbers, communicator by communicator. Those of one rank are there, too.
   const std::vector<Match>& all() const { return all_; }
-  const std::vector<Mismatch>& mismatches() const { return mismatches_; }
-  std::uint64_t mismatched() const { return mismatched_; }  // listed, or too many for that
-  std::uint64_t left_out() const { return left_out_; }      // ranks' parts, beyond the bounds
+  const Mismatches& mismatches() const { return mismatches_; }
+  std::uint64_t left_out() const { return left_out_; }  // ranks' parts, beyond the bounds
 
  private:
   using Key = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>;
@@ -78,8 +72,8 @@ class Matches {
   std::map<std::pair<std::uint64_t, std::uint64_t>, Asked> asked_;  // by identity and seq
   std::deque<std::pair<std::uint64_t, std::uint64_t>> asked_order_;
   std::vector<Match> all_;
-  std::vector<Mismatch> mismatches_;
-  std::uint64_t mismatched_ = 0, left_out_ = 0;
+  Mismatches mismatches_;
+  std::uint64_t left_out_ = 0;
   std::size_t ranks_ = 0;
 };
 

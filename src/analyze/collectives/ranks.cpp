@@ -33,6 +33,7 @@ void Ranks::lost(const Line& line) {
 }
 
 void Ranks::take(const CollectiveRun& run) {
+  exchanges_.add(run, runs_.communicators());
   const TracedCommunicator* communicator = runs_.communicators().find(run.communicator());
   if (!communicator || !communicator->is_counted_from_first()) {
     not_counted_++;
@@ -41,7 +42,7 @@ void Ranks::take(const CollectiveRun& run) {
   OfRank& rank = of_rank_[communicator->number];
   rank.process = run.process;
   rank.entered++;
-  rank.last_seq = std::max(rank.last_seq, run.calls.back().seq);
+  if (run.is_counted()) rank.last_seq = std::max(rank.last_seq, run.calls.back().seq);
   rank.last_ts = std::max(rank.last_ts, run.ts);
   matches_.add(run, *communicator);
 }
@@ -72,14 +73,15 @@ void Ranks::finish(const TraceFacts& facts) {
   take_clocks(facts);
   runs_.finish(facts);
   matches_.finish();
-  if (lost_.empty()) {
-    mismatches_ = matches_.mismatches();
-    mismatched_ = matches_.mismatched();
-  }
+  mismatches_ = matches_.mismatches();
+  is_complete_ = lost_.empty() && facts.cut_off.empty() && part_.is_whole() &&
+                 !runs_.books().left_out && !exchanges_.left_out();
   std::map<std::uint64_t, Members> by_identity;
   for (const Match& match : matches_.all()) by_identity[match.identity].push_back(&match);
   for (const auto& [identity, ranks] : runs_.communicators().by_identity())
-    if (auto at = by_identity.find(identity); at != by_identity.end()) examine(ranks, at->second);
+    if (by_identity.contains(identity) || exchanges_.has_any_of(ranks))
+      examine(ranks, by_identity[identity]);
+  if (!lost_.empty()) mismatches_ = Mismatches();
   std::ranges::stable_sort(communicators_, [](const OfCommunicator& a, const OfCommunicator& b) {
     return std::pair(a.recorded.size(), a.ranks) > std::pair(b.recorded.size(), b.ranks);
   });
@@ -94,10 +96,12 @@ bool Ranks::is_twice(const OfCommunicator& of) const {
 
 void Ranks::examine(const Communicators::OfIdentity& ranks, const Members& matches) {
   OfCommunicator of;
+  Communicators::OfIdentity counted;
   of.identity = *ranks.front()->identity;
   std::size_t without_rank = 0;
   for (const TracedCommunicator* known : ranks) {
     if (!known->is_counted_from_first()) continue;
+    counted.push_back(known);
     if (known->ranks) of.ranks = *known->ranks;
     OfRank rank = of_rank_[known->number];  // it may have entered none
     rank.communicator = known->number;
@@ -116,39 +120,62 @@ void Ranks::examine(const Communicators::OfIdentity& ranks, const Members& match
   else if (of.recorded.size() < 2)
     of.why_inconclusive = "only one of its ranks was recorded";
   else
-    compare(of, matches);
+    compare(of, counted, matches);
   judge(of);
   communicators_.push_back(std::move(of));
 }
 
-void Ranks::compare(OfCommunicator& of, const Members& matches) {
-  std::map<std::uint64_t, std::uint32_t> rank_of;
-  for (const OfRank& rank : of.recorded) rank_of[rank.communicator] = rank.rank;
+void Ranks::choose_times(OfCommunicator& of, const Members& matches) const {
   bool one_host = std::ranges::all_of(
       of.recorded, [&](const OfRank& rank) { return rank.host == of.recorded.front().host; });
   bool measured = std::ranges::any_of(matches, [](const Match* match) {
     return std::ranges::count_if(
                match->ranks, [](const MatchedRank& rank) { return rank.gpu.operations > 0; }) > 1;
   });
-  if (!measured && !one_host && !knows_order_) {
+  if (measured || one_host || knows_order_)
+    of.skew.emplace(measured ? Skew::Times::gpu : Skew::Times::host, one_host ? 0 : order_error_);
+  else
     of.why_inconclusive =
         "there are no GPU times, and how far the hosts' clocks differ is not known";
-    return;
+}
+
+namespace {
+
+std::uint64_t first_entered(const Match* match) {
+  return std::ranges::min(match->ranks, {}, &MatchedRank::ts).ts;
+}
+
+}  // namespace
+
+void Ranks::compare(OfCommunicator& of, const Communicators::OfIdentity& members, Members matches) {
+  Exchanges::Found found = exchanges_.find(members, mismatches_);
+  of.exchanges = found.books;
+  of.knows_unmatched = is_complete_;
+  for (const Match& match : found.matches) matches.push_back(&match);
+  std::ranges::stable_sort(matches, {}, first_entered);
+  choose_times(of, matches);
+  if (!of.skew) return;
+  // A send may be done before its receive is asked for, so when they were asked for tells nothing.
+  if (of.skew->times() == Skew::Times::host) {
+    std::erase_if(matches, [](const Match* match) { return match->is_exchange; });
+    if (matches.empty())
+      of.why_inconclusive = "there are no GPU times, and sends and receives need them";
   }
-  of.skew.emplace(measured ? Skew::Times::gpu : Skew::Times::host, one_host ? 0 : order_error_);
+  std::map<std::uint64_t, std::uint32_t> rank_of;
+  for (const OfRank& rank : of.recorded) rank_of[rank.communicator] = rank.rank;
   std::uint64_t of_process = find_steps(of);
   constexpr std::uint64_t STEPS = 10, MOST_PER_STEP = 20;
   of.per_step = std::clamp<std::uint64_t>(matches.size() / STEPS, 1, MOST_PER_STEP);
   std::uint64_t compared = 0;
   for (const Match* match : matches) {
     bool certain = std::ranges::all_of(
-        match->ranks, [this](const MatchedRank& rank) { return rank.ts < certain_until_; });
+        match->ranks, [this](const MatchedRank& rank) { return rank.end < certain_until_; });
     if (!certain) {
       of.after_loss++;
       continue;
     }
-    of.incomplete += match->ranks.size() < of.recorded.size();
-    if (match->seq == 1 && match->launch <= 1) {
+    of.incomplete += !match->is_exchange && match->ranks.size() < of.recorded.size();
+    if (match->is_first) {
       of.at_set_up++;
       continue;
     }
@@ -176,14 +203,17 @@ std::uint64_t Ranks::find_steps(OfCommunicator& of) {
   return 0;
 }
 
-// Nothing: it is in none, or in one of those that warm up.
+// Nothing: it is in none, or in one of those that warm up. Most exchanges are between other ranks
+// than the one whose iterations are the steps.
 std::optional<std::uint64_t> Ranks::step_of(const Match& match, std::uint64_t of_process) const {
   auto member = std::ranges::find(match.ranks, of_process, &MatchedRank::process);
-  if (member == match.ranks.end()) return std::nullopt;
-  auto after = std::ranges::upper_bound(iterations_.each, member->ts, {}, &Iteration::begin);
+  bool is_member = member != match.ranks.end();
+  if (!is_member && !(match.is_exchange && knows_order_)) return std::nullopt;
+  std::uint64_t entered = is_member ? member->ts : first_entered(&match);
+  auto after = std::ranges::upper_bound(iterations_.each, entered, {}, &Iteration::begin);
   if (after == iterations_.each.begin()) return std::nullopt;
   auto index = static_cast<std::uint64_t>(after - iterations_.each.begin()) - 1;
-  if (index < iterations_.warm_up || member->ts >= iterations_.each[index].end) return std::nullopt;
+  if (index < iterations_.warm_up || entered >= iterations_.each[index].end) return std::nullopt;
   return index;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analyze/collectives/collective_runs.hpp"
+#include "analyze/collectives/exchanges.hpp"
 #include "analyze/collectives/matches.hpp"
 #include "analyze/collectives/skew.hpp"
 #include "analyze/iterations/iterations.hpp"
@@ -40,6 +41,8 @@ class Ranks : public Analysis {
     std::uint64_t incomplete = 0;  // collectives that not all recorded ranks have entered
     std::uint64_t after_loss = 0;  // left out, since records were lost before
     std::uint64_t at_set_up = 0;   // left out: the first, for which connections are made
+    Exchanges::Books exchanges;
+    bool knows_unmatched = false;  // what did not meet will not be met, as far as the trace goes
     std::string why_inconclusive;  // empty: it is not for this reason
     std::optional<Skew::Named> named;
     SkewVerdict verdict = SkewVerdict::inconclusive;
@@ -56,13 +59,14 @@ class Ranks : public Analysis {
   // Those with the most ranks first.
   const std::vector<OfCommunicator>& communicators() const { return communicators_; }
   // None if records were lost: what is missing would look like one.
-  const std::vector<Mismatch>& mismatches() const { return mismatches_; }
-  std::uint64_t mismatched() const { return mismatched_; }
+  const Mismatches& mismatches() const { return mismatches_; }
   // For each kernel that waited for another rank, how long, as far as that is known.
   const std::vector<PeerWait>& waits() const { return waits_; }
   // Runs whose numbers are not those of other ranks: recording began later, or records were lost.
   std::uint64_t not_counted() const { return not_counted_; }
-  std::uint64_t left_out() const { return matches_.left_out() + waits_left_out_; }
+  std::uint64_t left_out() const {
+    return matches_.left_out() + exchanges_.left_out() + waits_left_out_;
+  }
   const std::string& lost() const { return lost_; }  // in words; empty: nothing
   const CollectiveRuns& runs() const { return runs_; }
   const Names& names() const { return names_; }
@@ -76,7 +80,8 @@ class Ranks : public Analysis {
   void take_clocks(const TraceFacts& facts);
   void examine(const Communicators::OfIdentity& ranks, const Members& matches);
   bool is_twice(const OfCommunicator& of) const;
-  void compare(OfCommunicator& of, const Members& matches);
+  void compare(OfCommunicator& of, const Communicators::OfIdentity& members, Members matches);
+  void choose_times(OfCommunicator& of, const Members& matches) const;
   // The iterations of the first of the ranks that has some.
   std::uint64_t find_steps(OfCommunicator& of);
   std::optional<std::uint64_t> step_of(const Match& match, std::uint64_t of_process) const;
@@ -87,17 +92,19 @@ class Ranks : public Analysis {
   Name exit_;
   CollectiveRuns runs_;
   Matches matches_;
+  Exchanges exchanges_;
   const ThreadsAtWork& threads_;
   std::map<std::uint64_t, OfRank> of_rank_;       // by the communicator's number
   std::map<std::uint64_t, std::uint64_t> exits_;  // by process
   Iterations iterations_;                         // of the communicator that is looked at
   std::vector<OfCommunicator> communicators_;
-  std::vector<Mismatch> mismatches_;
+  Mismatches mismatches_;
   std::vector<PeerWait> waits_;
-  std::uint64_t mismatched_ = 0, not_counted_ = 0, waits_left_out_ = 0;
+  std::uint64_t not_counted_ = 0, waits_left_out_ = 0;
   std::uint64_t certain_until_ = Part::OPEN;  // from then on, records may be missing
   std::string lost_;
-  bool knows_order_ = true;  // of events on different hosts, but for this error
+  bool is_complete_ = false;  // what is not in the trace did not happen meanwhile
+  bool knows_order_ = true;   // of events on different hosts, but for this error
   std::uint64_t order_error_ = 0;
 };
 

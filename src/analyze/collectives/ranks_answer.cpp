@@ -99,6 +99,7 @@ constexpr Column<RecordedRank, const Names*> RANK_COLUMNS[] = {
 constexpr Column<Mismatch> MISMATCH_COLUMNS[] = {
     {{"identity"}, As::text, [](auto& of) { return fmt::format("{:#018x}", of.identity); }},
     {{"seq"}, As::number, its<&Mismatch::seq>},
+    {{"to"}, As::number, [](auto& of) { return known_if(!!of.to, of.to.value_or(0)); }},
     {{"communicator"}, As::number, its<&Mismatch::communicator>},
     {{"other_communicator"}, As::number, its<&Mismatch::other>},
     {{"field"}, As::text, its<&Mismatch::field>},
@@ -110,6 +111,7 @@ Json skew_json(const Skew& skew) {
   return {{"times", skew.times() == Skew::Times::gpu ? "gpu" : "host"},
           {"noise_us", microseconds(skew.noise())},
           {"matched", skew.matched()},
+          {"exchanges", skew.exchanges()},
           {"time_us", microseconds(skew.time())},
           {"transfer_us", microseconds(skew.transfer())},
           {"waited_us", microseconds(skew.beyond_noise())},
@@ -117,6 +119,18 @@ Json skew_json(const Skew& skew) {
           {"usual_share_of_waiting", 100 * skew.share_of_waiting()},
           {"waits", list_of(waits_in(skew), WAIT_COLUMNS)},
           {"steps", list_of(steps_in(skew), STEP_COLUMNS)}};
+}
+
+Json exchanges_json(const Ranks::OfCommunicator& of) {
+  const Exchanges::Books& books = of.exchanges;
+  Json json = {{"count", books.operations},
+               {"several_partners", books.several_partners},
+               {"without_partner", books.without_partner}};
+  if (of.knows_unmatched) {
+    json["unmatched_sends"] = books.unmatched_sends;
+    json["unmatched_receives"] = books.unmatched_receives;
+  }
+  return json;
 }
 
 Json communicator_json(const Ranks::OfCommunicator& of, const Names& names) {
@@ -135,6 +149,7 @@ Json communicator_json(const Ranks::OfCommunicator& of, const Names& names) {
   json["incomplete"] = of.incomplete;
   json["after_loss"] = of.after_loss;
   json["at_set_up"] = of.at_set_up;
+  if (of.exchanges.operations) json["sends_and_receives"] = exchanges_json(of);
   if (of.skew) json.update(skew_json(*of.skew));
   return json;
 }
@@ -175,17 +190,24 @@ std::string steps_text(const Ranks::OfCommunicator& of) {
       of.per_step == 1 ? "a collective" : fmt::format("{} collectives, in order", of.per_step));
 }
 
+std::string compared_text(const Skew& skew) {
+  std::string text = count_of(skew.matched(), "collective", "collectives") + " compared";
+  if (skew.exchanges())
+    text += fmt::format(", {} of them exchanges", with_commas(skew.exchanges()));
+  return text;
+}
+
 void add_skew(Page& page, const Ranks::OfCommunicator& of, std::size_t at_most) {
   const Skew& skew = *of.skew;
   if (of.verdict != SkewVerdict::inconclusive) page.paragraph(named_text(of), 2);
   page.paragraph(
       skew.times() == Skew::Times::gpu
           ? fmt::format(
-                "{} compared, {} of all ranks on GPUs: {} transfer (the shortest kernel of "
+                "{}, {} of all ranks on GPUs: {} transfer (the shortest kernel of "
                 "each), {} {}, {} shorter waiting, as between ranks that nothing delays. {}",
-                count_of(skew.matched(), "collective", "collectives"), human_time(skew.time()),
-                human_time(skew.transfer()), human_time(skew.beyond_noise()), rule_of(skew),
-                human_time(skew.below_noise()), steps_text(of))
+                compared_text(skew), human_time(skew.time()), human_time(skew.transfer()),
+                human_time(skew.beyond_noise()), rule_of(skew), human_time(skew.below_noise()),
+                steps_text(of))
           : fmt::format("{} compared by when ranks entered: there are no GPU times. {}",
                         count_of(skew.matched(), "collective", "collectives"), steps_text(of)),
       2);
@@ -204,13 +226,21 @@ void add_skew(Page& page, const Ranks::OfCommunicator& of, std::size_t at_most) 
 }
 
 void add_left_out_of(Page& page, const Ranks::OfCommunicator& of) {
-  auto note = [&](std::uint64_t count, std::string_view text) {
+  auto note = [&](std::uint64_t count, std::string_view one, std::string_view text) {
     if (count)
-      page.paragraph(fmt::format("{} {}", count_of(count, "collective", "collectives"), text), 2);
+      page.paragraph(fmt::format("{} {}", count_of(count, one, std::string(one) + "s"), text), 2);
   };
-  note(of.at_set_up, "left out: the first, for which connections are made.");
-  note(of.incomplete, "not entered by all ranks recorded, as far as the trace goes.");
-  note(of.after_loss, "left out: records were lost before.");
+  note(of.at_set_up, "collective", "left out: NCCL makes connections for the first.");
+  note(of.incomplete, "collective", "not entered by all ranks recorded, as far as the trace goes.");
+  note(of.after_loss, "collective", "left out: records were lost before.");
+  const Exchanges::Books& exchanges = of.exchanges;
+  note(exchanges.several_partners, "group",
+       "with sends or receives left out: it is not known for which partner they waited.");
+  note(exchanges.without_partner, "group",
+       "with sends or receives left out: a partner of theirs is not known.");
+  if (!of.knows_unmatched) return;
+  note(exchanges.unmatched_sends, "send", "without a receive, as far as the trace goes.");
+  note(exchanges.unmatched_receives, "receive", "without a send, as far as the trace goes.");
 }
 
 void add_communicator(Page& page, const Ranks& ranks, const Ranks::OfCommunicator& of,
@@ -229,24 +259,27 @@ void add_communicator(Page& page, const Ranks& ranks, const Ranks::OfCommunicato
   table.add_to(page);
 }
 
+std::string text_of(const Mismatch& one, const Communicators& communicators) {
+  auto who = [&](std::uint64_t number) {
+    const TracedCommunicator* found = communicators.find(number);
+    return found ? rank_text(*found) : fmt::format("#{}", number);
+  };
+  std::string what = one.to ? fmt::format("send {} to rank {}", one.seq, *one.to)
+                            : fmt::format("collective {}", one.seq);
+  return fmt::format("{} of communicator {:016x}: {} is {} for {}, and {} for {}", what,
+                     one.identity, one.field, printable(one.has), who(one.communicator),
+                     printable(one.other_has), who(one.other));
+}
+
 void add_mismatches(Page& page, const Ranks& ranks, std::size_t at_most) {
-  if (!ranks.mismatched()) return;
+  std::uint64_t count = ranks.mismatches().count();
+  if (!count) return;
   page.blank();
   page.heading("ranks that asked for different things");
-  const auto& all = ranks.mismatches();
-  auto who = [&](std::uint64_t number) {
-    const TracedCommunicator* one = ranks.runs().communicators().find(number);
-    return one ? rank_text(*one) : fmt::format("#{}", number);
-  };
+  const auto& all = ranks.mismatches().listed();
   for (std::size_t i = 0; i < std::min(at_most, all.size()); i++)
-    page.paragraph(
-        fmt::format("collective {} of communicator {:016x}: {} is {} for {}, and {} "
-                    "for {}",
-                    all[i].seq, all[i].identity, all[i].field, printable(all[i].has),
-                    who(all[i].communicator), printable(all[i].other_has), who(all[i].other)),
-        2);
-  if (ranks.mismatched() > at_most)
-    page.paragraph(fmt::format("{} more.", with_commas(ranks.mismatched() - at_most)), 2);
+    page.paragraph(text_of(all[i], ranks.runs().communicators()), 2);
+  if (count > at_most) page.paragraph(fmt::format("{} more.", with_commas(count - at_most)), 2);
 }
 
 }  // namespace
@@ -255,8 +288,8 @@ Json ranks_json(const Ranks& ranks) {
   Json communicators = Json::array();
   for (const Ranks::OfCommunicator& of : ranks.communicators())
     communicators.push_back(communicator_json(of, ranks.names()));
-  Json json = {{"communicators", communicators}, {"mismatched", ranks.mismatched()}};
-  json["mismatches"] = list_of(ranks.mismatches(), MISMATCH_COLUMNS);
+  Json json = {{"communicators", communicators}, {"mismatched", ranks.mismatches().count()}};
+  json["mismatches"] = list_of(ranks.mismatches().listed(), MISMATCH_COLUMNS);
   if (!ranks.lost().empty()) json["lost"] = ranks.lost();
   json["not_counted"] = ranks.not_counted();
   json["left_out"] = ranks.left_out();

@@ -94,6 +94,7 @@ void Skew::add(const Match& match, const std::vector<std::uint32_t>& ranks, std:
     waited_[{one.rank, last.rank}].add(one.waited);
   }
   matched_++;
+  exchanges_ += match.is_exchange;
   time_ = saturating_sum(time_, here.time);
   transfer_ = saturating_sum(transfer_, saturating_product<std::uint64_t>(last.time, all.size()));
   beyond_noise_ = saturating_sum(beyond_noise_, here.waited);

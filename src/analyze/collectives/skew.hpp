@@ -67,7 +67,8 @@ class Skew {
   Times times() const { return times_; }
   std::uint64_t noise() const { return noise_; }
   std::uint64_t matched() const { return matched_; }  // collectives with two ranks' times, or more
-  std::uint64_t time() const { return time_; }        // of all ranks
+  std::uint64_t exchanges() const { return exchanges_; }  // of these, by sends and receives
+  std::uint64_t time() const { return time_; }            // of all ranks
   std::uint64_t transfer() const { return transfer_; }
   std::uint64_t below_noise() const { return below_noise_; }  // waiting
   std::uint64_t beyond_noise() const { return beyond_noise_; }
@@ -85,7 +86,8 @@ class Skew {
  private:
   Times times_;
   std::uint64_t noise_;
-  std::uint64_t matched_ = 0, time_ = 0, transfer_ = 0, below_noise_ = 0, beyond_noise_ = 0;
+  std::uint64_t matched_ = 0, exchanges_ = 0;
+  std::uint64_t time_ = 0, transfer_ = 0, below_noise_ = 0, beyond_noise_ = 0;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Waited> waited_;
   std::map<std::uint64_t, Step> steps_;
 };

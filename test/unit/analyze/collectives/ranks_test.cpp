@@ -3,9 +3,9 @@
 #include <catch2/catch_test_macros.hpp>
 #include <nlohmann/json.hpp>
 
-#include "support/analyzing.hpp"
 #include "support/collective_lines.hpp"
 #include "support/graph_lines.hpp"
+#include "support/judged_ranks.hpp"
 #include "support/units.hpp"
 #include "trace/merged.hpp"
 
@@ -13,35 +13,6 @@ using namespace cudabpf;
 using namespace cudabpf::analyze;
 
 namespace {
-
-struct Judged {
-  LineParser parser;
-  Idle idle;
-  ThreadsAtWork threads;
-  Ranks ranks;
-  std::unique_ptr<DerivedFields> seen;
-
-  explicit Judged(const std::string& text, const TraceFacts& facts = {})
-      : idle(parser.names(), 0), threads({}, idle), ranks(parser.names(), threads) {
-    std::initializer_list<Analysis*> all = {&idle, &threads, &ranks};
-    seen = each_line(parser, text, [&](const Line& line) {
-      for (Analysis* one : all) one->line(line);
-    });
-    for (Analysis* one : all) one->finish(facts);
-  }
-  const Ranks::OfCommunicator& only() const {
-    REQUIRE(ranks.communicators().size() == 1);
-    return ranks.communicators()[0];
-  }
-  const Skew& skew() const {
-    REQUIRE(only().skew);
-    return *only().skew;
-  }
-  std::uint64_t waited(std::uint32_t rank, std::uint32_t awaited) const {
-    auto at = skew().waited().find({rank, awaited});
-    return at == skew().waited().end() ? 0 : at->second.total;
-  }
-};
 
 constexpr std::uint64_t STEP_US = 20'000;
 
@@ -71,7 +42,7 @@ TEST_CASE("A rank that always comes late is named, with how late it comes") {
   for (std::uint64_t us : {1'000, 10'000})
     for (int count : {2, 4}) {
       CAPTURE(us, count);
-      Judged judged(steps(count, 11, rank_1_by(us)).text);
+      JudgedRanks judged(steps(count, 11, rank_1_by(us)).text);
       CHECK(judged.only().verdict == SkewVerdict::skew);
       REQUIRE(judged.only().named);
       CHECK(judged.only().named->rank == 1);
@@ -94,9 +65,9 @@ TEST_CASE("A rank that always comes late is named, with how late it comes") {
 
 TEST_CASE("Of ranks that nothing delays, none is named") {
   // What was measured between two such ranks: one always comes a little later.
-  Judged judged(steps(2, 60, [](int rank, int step) {
-                  return rank == 1 ? std::uint64_t{150} + (step % 7 ? 0 : 400) : 0;
-                }).text);
+  JudgedRanks judged(steps(2, 60, [](int rank, int step) {
+                       return rank == 1 ? std::uint64_t{150} + (step % 7 ? 0 : 400) : 0;
+                     }).text);
   CHECK(judged.only().verdict == SkewVerdict::transfer);
   CHECK_FALSE(judged.only().named);
   CHECK(judged.skew().waited().empty());
@@ -104,18 +75,18 @@ TEST_CASE("Of ranks that nothing delays, none is named") {
 }
 
 TEST_CASE("A rank that is late now and then is not named, however late it is") {
-  Judged judged(steps(2, 19, [](int rank, int step) {
-                  return rank == 1 && step % 4 == 0 ? std::uint64_t{15'000} : 0;
-                }).text);
+  JudgedRanks judged(steps(2, 19, [](int rank, int step) {
+                       return rank == 1 && step % 4 == 0 ? std::uint64_t{15'000} : 0;
+                     }).text);
   CHECK_FALSE(judged.only().named);
   CHECK(judged.only().verdict == SkewVerdict::transfer);
   CHECK(judged.waited(0, 1) == 4 * 15'000 * US);
 }
 
 TEST_CASE("Ranks that are late in turns are skew, and none is named") {
-  Judged judged(steps(2, 41, [](int rank, int step) {
-                  return rank == step % 2 ? std::uint64_t{10'000} : 0;
-                }).text);
+  JudgedRanks judged(steps(2, 41, [](int rank, int step) {
+                       return rank == step % 2 ? std::uint64_t{10'000} : 0;
+                     }).text);
   CHECK(judged.only().verdict == SkewVerdict::skew);
   CHECK_FALSE(judged.only().named);
   CHECK(judged.waited(0, 1) == 20 * 10'000 * US);
@@ -123,10 +94,10 @@ TEST_CASE("Ranks that are late in turns are skew, and none is named") {
 }
 
 TEST_CASE("A single step that took very long hides no rank that is always late") {
-  Judged judged(steps(2, 41, [](int rank, int step) -> std::uint64_t {
-                  if (step == 20) return rank == 0 ? 19'000 : 0;
-                  return rank == 1 ? 1'000 : 0;
-                }).text);
+  JudgedRanks judged(steps(2, 41, [](int rank, int step) -> std::uint64_t {
+                       if (step == 20) return rank == 0 ? 19'000 : 0;
+                       return rank == 1 ? 1'000 : 0;
+                     }).text);
   REQUIRE(judged.only().named);
   CHECK(judged.only().named->rank == 1);
   CHECK(judged.only().per_step == 4);
@@ -141,7 +112,7 @@ TEST_CASE("A part of the waiting is mixed") {
     sample.collective(1, step, at, at, 3'000);
     sample.collective(2, step, at, at + 1'500, 1'500);
   }
-  Judged judged(sample.text);
+  JudgedRanks judged(sample.text);
   CHECK(judged.only().verdict == SkewVerdict::mixed);  // 1.5 of 4.5 ms
   CHECK(judged.only().named->per_step == 1'500 * US);
 }
@@ -161,7 +132,7 @@ TEST_CASE("Iterations are the steps where there are any") {
           R"({{"id":{},"type":"sync","op":"ctx","name":"cuCtxSynchronize","ts":{},"duration_us":1000.000,"pid":{},"tid":{},"ret":0}})",
           ++sample.ids, (at + 13'000) * US, pid, pid);
   }
-  Judged judged(sample.text);
+  JudgedRanks judged(sample.text);
   CHECK(judged.only().by_iterations);
   CHECK(judged.only().step_time == STEP_US * US);
   REQUIRE(judged.only().named);
@@ -190,10 +161,10 @@ TEST_CASE("Different wishes at the same number are a mismatch of that field") {
   both(5, more(R"(,"root":0)"), more(R"(,"root":1)"));
   both(6, more(R"(,"reduction":5)"), more(R"(,"reduction":77)"));  // made by the program
   SECTION("nothing was lost") {
-    Judged judged(sample.text);
-    const auto& all = judged.ranks.mismatches();
+    JudgedRanks judged(sample.text);
+    const auto& all = judged.ranks.mismatches().listed();
     REQUIRE(all.size() == 4);
-    CHECK(judged.ranks.mismatched() == 4);
+    CHECK(judged.ranks.mismatches().count() == 4);
     CHECK(all[0].seq == 2);
     CHECK(all[0].field == "function");
     CHECK(all[0].has == "all_reduce");
@@ -208,7 +179,7 @@ TEST_CASE("Different wishes at the same number are a mismatch of that field") {
   SECTION("records were lost") {
     TraceFacts facts;
     facts.losses["ring_full_entry"] = {.degraded = false, .count = 3, .uncounted = false};
-    CHECK(Judged(sample.text, facts).ranks.mismatched() == 0);
+    CHECK(JudgedRanks(sample.text, facts).ranks.mismatches().count() == 0);
   }
 }
 
@@ -219,7 +190,7 @@ TEST_CASE("Lost records downgrade the verdict, and what came after them is not c
       20 * STEP_US * US, 21 * STEP_US * US);
   TraceFacts facts;
   facts.losses["ring_full_entry"] = {.degraded = false, .count = 12, .uncounted = false};
-  Judged judged(sample.text, facts);
+  JudgedRanks judged(sample.text, facts);
   CHECK(judged.only().verdict == SkewVerdict::inconclusive);
   CHECK(judged.only().why_inconclusive == "records were lost: 12 ring_full_entry");
   CHECK_FALSE(judged.only().named);
@@ -227,7 +198,7 @@ TEST_CASE("Lost records downgrade the verdict, and what came after them is not c
   CHECK(judged.only().after_loss == 21);
   SECTION("nobody knows when") {
     facts.losses["bad_record"] = {.degraded = false, .count = 1, .uncounted = false};
-    Judged other(steps(2, 40, rank_1_by(10'000)).text, facts);
+    JudgedRanks other(steps(2, 40, rank_1_by(10'000)).text, facts);
     CHECK(other.skew().matched() == 0);
     CHECK(other.ranks.waits().empty());
   }
@@ -237,7 +208,7 @@ TEST_CASE("A communicator that recording found later is not matched by its numbe
   SampleRanks sample = steps(2, 10, rank_1_by(10'000));
   std::size_t at = sample.text.find(R"("rank":1,"ranks":2)");
   sample.text.insert(at, R"("late":true,)");
-  Judged judged(sample.text);
+  JudgedRanks judged(sample.text);
   CHECK(judged.only().recorded.size() == 1);
   CHECK(judged.only().verdict == SkewVerdict::inconclusive);
   CHECK(judged.ranks.not_counted() == 10);
@@ -247,7 +218,7 @@ TEST_CASE("An identity that was used again is not matched") {
   SampleRanks sample = steps(2, 10, rank_1_by(10'000));
   sample.communicator(3, 1, 2);
   sample.collective(3, 1, 900'000, 900'000, 10);
-  Judged judged(sample.text);
+  JudgedRanks judged(sample.text);
   CHECK(judged.only().verdict == SkewVerdict::inconclusive);
   CHECK_FALSE(judged.only().skew);
 }
@@ -265,7 +236,7 @@ TEST_CASE("A rank that stops earlier has its last collective, and the others go 
   }
   text += R"({"type":"process","op":"exit","ts":300000000,"pid":3,"exit_code":1})"
           "\n";
-  Judged judged(text);
+  JudgedRanks judged(text);
   REQUIRE(judged.only().recorded.size() == 3);
   CHECK(judged.only().recorded[0].last_seq == 20);
   CHECK(judged.only().recorded[2].last_seq == 14);
@@ -285,7 +256,7 @@ TEST_CASE("Of some of the ranks, it is said how many were recorded") {
     sample.collective(1, step, at, at, 5'000);
     sample.collective(2, step, at, at, 1'000);
   }
-  Judged judged(sample.text);
+  JudgedRanks judged(sample.text);
   CHECK(judged.only().ranks == 8);
   CHECK(judged.only().recorded.size() == 2);
   CHECK(judged.only().named->rank == 3);
@@ -314,14 +285,14 @@ TEST_CASE("Captured collectives are matched by their number and their launch") {
       sample.text += line;
       sample.kernel(1 + rank, launch, at, rank ? 100 : 2'100, "ncclX");
     }
-  Judged judged(sample.text);
+  JudgedRanks judged(sample.text);
   CHECK(judged.skew().matched() == 10);
   REQUIRE(judged.only().named);
   CHECK(judged.only().named->rank == 1);
   CHECK(judged.only().named->per_step == 2'000 * US);
 }
 
-TEST_CASE("A group is compared as a whole, and sends and receives are not") {
+TEST_CASE("A group is compared as a whole") {
   SampleRanks sample;
   for (int rank = 0; rank < 2; rank++) sample.communicator(1 + rank, rank, 2);
   int group = 0;
@@ -335,10 +306,8 @@ TEST_CASE("A group is compared as a whole, and sends and receives are not") {
       int end = sample.group_end(1 + rank, group, at);
       sample.kernel(1 + rank, sample.launch(1 + rank, at, fmt::format(R"(,"within":{})", end)), at,
                     rank ? 100 : 3'100, "ncclX");
-      sample.collective(1 + rank, step + 1, at + 9'000, at + 9'000, rank ? 9'000 : 10,
-                        {"send", 64, R"(,"peer":1)", "0x0", 0});
     }
-  Judged judged(sample.text);
+  JudgedRanks judged(sample.text);
   CHECK(judged.skew().matched() == 9);
   CHECK(judged.waited(0, 1) == 9 * 3'000 * US);
   CHECK(judged.skew().waited().size() == 1);
@@ -355,7 +324,7 @@ TEST_CASE("A broadcast makes only the others wait, and among more than two ranks
         sample.collective(1 + rank, step, at, at, (rank == 0) == root_first ? 4'000 : 1'000,
                           {"broadcast", 1 << 20, R"(,"root":0)", "0x0", 0});
       }
-    Judged judged(sample.text);
+    JudgedRanks judged(sample.text);
     CHECK(judged.waited(1, 0) == (count == 2 ? 5 * 3'000 * US : 0));
     CHECK(judged.waited(0, 1) == 0);
   }
@@ -372,7 +341,7 @@ TEST_CASE("A process with two ranks has both of them, and communicators are judg
       auto at = static_cast<std::uint64_t>(step) * STEP_US;
       sample.collective(number, step, at, at, number == 1 || number == 4 ? 2'000 : 1'000);
     }
-  Judged judged(sample.text);
+  JudgedRanks judged(sample.text);
   REQUIRE(judged.ranks.communicators().size() == 2);
   CHECK(judged.ranks.communicators()[0].named->rank == 1);
   CHECK(judged.ranks.communicators()[1].named->rank == 0);
@@ -391,12 +360,12 @@ TEST_CASE("Without GPU times, who enters last is named, if the clocks can tell")
     return sample.text;
   };
   SECTION("one clock") {
-    Judged judged(entered(2'000));
+    JudgedRanks judged(entered(2'000));
     CHECK(judged.skew().times() == Skew::Times::host);
     CHECK(judged.only().verdict == SkewVerdict::skew);
     CHECK(judged.only().named->per_step == 2'000 * US);
     CHECK(judged.ranks.waits().empty());
-    CHECK(Judged(entered(100)).only().verdict == SkewVerdict::inconclusive);
+    CHECK(JudgedRanks(entered(100)).only().verdict == SkewVerdict::inconclusive);
   }
   SECTION("clocks that may differ") {
     TraceFacts facts;
@@ -404,9 +373,9 @@ TEST_CASE("Without GPU times, who enters last is named, if the clocks can tell")
     facts.header.merged[1].number = 1;
     facts.header.merged[0].error_ns = 1'500'000;
     facts.header.merged[1].error_ns = 1'500'000;
-    CHECK_FALSE(Judged(entered(2'000), facts).only().named);
-    CHECK(Judged(entered(4'000), facts).only().named->rank == 1);
+    CHECK_FALSE(JudgedRanks(entered(2'000), facts).only().named);
+    CHECK(JudgedRanks(entered(4'000), facts).only().named->rank == 1);
     facts.header.merged[1].error_ns.reset();
-    CHECK_FALSE(Judged(entered(4'000), facts).only().skew);
+    CHECK_FALSE(JudgedRanks(entered(4'000), facts).only().skew);
   }
 }
