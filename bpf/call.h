@@ -25,6 +25,14 @@ static __always_inline __u32* names_epoch(__u32 pid) {
   return &names_epochs[index_of(pid, CB_NAME_EPOCHS)];
 }
 
+/* Set once a process begins a capture. They stay: if another has the same one, more of its calls
+ * are recorded than is necessary. */
+static __u8 capture_marks[CB_CAPTURE_MARKS];
+
+static __always_inline __u8* capture_mark(__u32 pid) {
+  return &capture_marks[index_of(pid, CB_CAPTURE_MARKS)];
+}
+
 struct call_record {
   struct cb_head head;
   __u64 args[CB_PLAIN_ARGS];
@@ -149,6 +157,15 @@ static __always_inline void send_name(struct ids ids, __u64 handle) {
   *slot = key;
 }
 
+static __always_inline void emit_plain_entry(struct pt_regs* ctx, struct ids ids,
+                                             struct cb_plan plan, __u64 nargs, bool unseen) {
+  struct call_record record;
+  __builtin_memset(&record, 0, sizeof(record));
+  nargs = read_plain_args(ctx, record.args, nargs);
+  fill_entry(&record.head, ctx, ids, plan, nargs, unseen);
+  emit(&record, sizeof(record.head) + nargs * sizeof(__u64), ids.tid, CB_DROPPED_ENTRY);
+}
+
 /* The entry bodies return whether the call's return is wanted; that of a call that is not recorded
  * is not. Only a session's entry can decline it. */
 
@@ -158,11 +175,7 @@ static __always_inline bool plain_entry(struct pt_regs* ctx, bool session) {
   if (!selected(ids)) return false;
   struct cb_plan plan = plan_of(ctx);
   bool unseen = session && return_would_kill(ctx);
-  struct call_record record;
-  __builtin_memset(&record, 0, sizeof(record));
-  __u64 nargs = read_plain_args(ctx, record.args, plan.nargs);
-  fill_entry(&record.head, ctx, ids, plan, nargs, unseen);
-  emit(&record, sizeof(record.head) + nargs * sizeof(__u64), ids.tid, CB_DROPPED_ENTRY);
+  emit_plain_entry(ctx, ids, plan, plan.nargs, unseen);
   return !plan.entry_only && !unseen;
 }
 
@@ -217,6 +230,7 @@ static __always_inline bool rich_entry(struct pt_regs* ctx, bool session) {
                            (CB_MAX_ARGS - REGISTER_ARGS) * sizeof(__u64));
   __u64 nargs = at_most(read_args(ctx, record.words, plan.nargs, on_stack), CB_MAX_ARGS);
   if (plan.forgets_names) __sync_fetch_and_add(names_epoch(ids.pid), 1);
+  if (plan.begins_capture) *capture_mark(ids.pid) = 1;
   fill_entry(&record.head, ctx, ids, plan, nargs, unseen);
 
   if (nargs < plan.nargs) plan.reads = 0;

@@ -151,6 +151,37 @@ static __always_inline __u64 size_argument(struct pt_regs* ctx, struct cb_plan p
   return size > CB_MOST_COPIED ? 0 : size;
 }
 
+/* Whether the call is recorded instead: once a process captures, the launches of its graphs say
+ * what ran, and by its events streams join captures. */
+static __always_inline bool is_recorded(struct ids ids, struct cb_plan plan) {
+  return plan.until_capture && *capture_mark(ids.pid);
+}
+
+/* What the return finds: in a session no time, else an entry that is not that of a counted call. */
+static __always_inline __u64 as_recorded(struct cb_plan plan) { return plan.function | 1ULL << 32; }
+
+/* As call.h records calls, by the arguments in registers. Returns whether its return is wanted. */
+static __always_inline bool recorded_entry(struct pt_regs* ctx, struct ids ids, struct cb_plan plan,
+                                           __u64* cookie) {
+  bool unseen = false;
+  if (cookie) {
+    *cookie = 0;
+    unseen = return_would_kill(ctx);
+  } else {
+    unseen = !keep_counted(call_key(ids.tid, (__u32)PT_REGS_SP(ctx)), as_recorded(plan));
+  }
+  emit_plain_entry(ctx, ids, plan, at_most(plan.nargs, REGISTER_ARGS), unseen);
+  return !unseen;
+}
+
+static __always_inline bool entry_was_recorded(struct pt_regs* ctx, struct ids ids,
+                                               struct cb_plan plan, const __u64* cookie) {
+  if (!plan.until_capture) return false;
+  if (cookie) return !*cookie;
+  return let_go_counted(call_key(ids.tid, (__u32)(PT_REGS_SP(ctx) - RETURN_POPS)),
+                        as_recorded(plan));
+}
+
 /* `cookie`: where a session keeps when the call began; null: there are no sessions. Returns whether
  * the call's return is wanted. A program may be preempted, so even a CPU's own numbers are added to
  * atomically.
@@ -159,6 +190,7 @@ static __always_inline bool counted_entry(struct pt_regs* ctx, __u64* cookie) {
   struct ids ids = current_ids();
   if (!selected(ids)) return false;
   struct cb_plan plan = plan_of(ctx);
+  if (is_recorded(ids, plan)) return recorded_entry(ctx, ids, plan, cookie);
   struct cb_tally_key key = tally_key(ids, plan, cookie);
   count_tally(CB_TALLY_BEGUN);
   struct cb_tally* tally = tally_of(&key);
@@ -183,6 +215,7 @@ static __always_inline int counted_return(struct pt_regs* ctx, const __u64* cook
   struct ids ids = current_ids();
   if (!cookie && !is_traced(ids.pid)) return 0; /* a session's entry wanted it */
   struct cb_plan plan = plan_of(ctx);
+  if (entry_was_recorded(ctx, ids, plan, cookie)) return plain_return(ctx);
   __u64 began = cookie ? *cookie
                        : let_go_counted(call_key(ids.tid, (__u32)(PT_REGS_SP(ctx) - RETURN_POPS)),
                                         plan.function);

@@ -352,18 +352,20 @@ static inline __attribute__((always_inline)) int cb_read_fits(const struct cb_re
 #define CB_NO_ARG 15
 struct cb_plan {
   __u64 function : 16;
-  __u64 nargs : 5;         /* words to record, at most CB_MAX_ARGS */
-  __u64 reads : 10;        /* in the kernel: its first row; 0: it has none */
-  __u64 returns : 1;       /* some of them are read at return */
-  __u64 handle_arg : 4;    /* the kernel that a launch launches */
-  __u64 config_arg : 4;    /* a launch's struct, which has a row as well, */
-  __u64 config_words : 4;  /* and its size */
-  __u64 forgets_names : 1; /* handles may be reused after this call */
-  __u64 entry_only : 1;    /* its return is not recorded */
-  __u64 size_arg : 4;      /* of a call that is only counted: how many bytes it copies */
-  __u64 size_narrow : 1;   /* that argument has 4 bytes, not 8 */
-  __u64 call_class : 4;    /* whose times such a call's are added to: CallClass */
-  __u64 pending : 4;       /* a result besides 0 after which the out-pointers are read, too */
+  __u64 nargs : 5;          /* words to record, at most CB_MAX_ARGS */
+  __u64 reads : 10;         /* in the kernel: its first row; 0: it has none */
+  __u64 returns : 1;        /* some of them are read at return */
+  __u64 handle_arg : 4;     /* the kernel that a launch launches */
+  __u64 config_arg : 4;     /* a launch's struct, which has a row as well, */
+  __u64 config_words : 4;   /* and its size */
+  __u64 forgets_names : 1;  /* handles may be reused after this call */
+  __u64 entry_only : 1;     /* its return is not recorded */
+  __u64 size_arg : 4;       /* of a call that is only counted: how many bytes it copies */
+  __u64 size_narrow : 1;    /* that argument has 4 bytes, not 8 */
+  __u64 call_class : 4;     /* whose times such a call's are added to: CallClass */
+  __u64 pending : 4;        /* a result besides 0 after which the out-pointers are read, too */
+  __u64 begins_capture : 1; /* it begins a capture; after that, calls of its process are recorded */
+  __u64 until_capture : 1;  /* that have this, and are only counted before */
 };
 CB_STATIC_ASSERT(sizeof(struct cb_plan) == 8, "cb_plan");
 
@@ -448,6 +450,7 @@ enum cb_tally_counter {
  * the library inside a process. A collision sends a name again. */
 #define CB_NAME_SLOTS 8192
 #define CB_NAME_EPOCHS 8192
+#define CB_CAPTURE_MARKS 65536
 #define CB_NAME_SLOT(key) ((key) >> 51)
 /* `epoch` is incremented when the handles of the process `pid` may be reused. */
 static inline __attribute__((always_inline)) __u64 cb_name_key(__u64 handle, __u32 pid,

@@ -181,6 +181,10 @@ struct Function {
   std::string_view result_name(int result) const { return cudabpf::result_name(api, result); }
   bool launches_kernel() const { return meaning.node == NodeWork::kernel; }
   bool launches_graph() const { return meaning.node == NodeWork::graph; }
+  // By its event, a stream may join a capture.
+  bool joins_captures() const {
+    return meaning.event == EventEffect::record || meaning.event == EventEffect::wait;
+  }
   bool copies() const { return meaning.counted == CountedAs::copies; }
   MemoryEffect memory_effect() const {
     return memory != MemoryEffect::none ? memory : meaning.memory;

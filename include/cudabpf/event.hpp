@@ -136,6 +136,15 @@ struct GraphOperation {
   bool operator==(const GraphOperation&) const = default;
 };
 
+// A collective that was captured into a graph.
+struct CapturedCollective {
+  std::uint64_t call = 0;  // its id
+  Op op = Op::none;
+  std::uint64_t size = 0;  // bytes that its rank passes
+
+  bool operator==(const CapturedCollective&) const = default;
+};
+
 // What a launched graph holds. Graphs of one process with equal contents have equal numbers.
 struct GraphContent {
   std::uint64_t number = 0;
@@ -144,8 +153,8 @@ struct GraphContent {
   std::uint64_t nodes = 0;
   std::uint64_t kernels = 0;
   std::vector<std::pair<GraphOperation, std::uint64_t>> operations;  // and how many nodes do it
-  std::vector<std::uint64_t> collectives;  // ids of the calls that were captured, in their order
-  std::uint64_t more = 0;                  // nodes that are not listed
+  std::vector<CapturedCollective> collectives;                       // in their order
+  std::uint64_t more = 0;                                            // nodes that are not listed
 };
 
 // Why it is not known what a launched graph holds.

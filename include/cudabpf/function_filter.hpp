@@ -13,8 +13,9 @@ namespace cudabpf {
 // How much of a function's calls is recorded.
 enum class Recorded : std::uint8_t {
   no,
-  tallied,   // only counted
-  silently,  // recorded to learn from its calls, which have no lines
+  tallied,        // only counted
+  silently,       // recorded to learn from its calls, which have no lines
+  until_capture,  // only counted until its process begins a capture; then whole
   entry,
   whole,  // entry and return
 };
@@ -28,6 +29,8 @@ struct FunctionFilter {
   bool returns = true;
   // Only count the calls of functions for which that is enough. From inside, all are recorded.
   bool tally = false;
+  // But record what says which captured collectives run, once a process captures.
+  bool captured_collectives = false;
   // But record launches, for the names of kernels.
   bool single_launches = false;
 

@@ -56,7 +56,9 @@ bool FunctionFilter::entry_only(const Function& function) const {
 Recorded FunctionFilter::records(const Function& function) const {
   bool launches = function.meaning.work == Work::launch;
   bool only_counted = tally && function.tally_is_enough() && !(single_launches && launches);
-  if (selects(function) && only_counted) return Recorded::tallied;
+  bool follows = captured_collectives && (function.launches_graph() || function.joins_captures());
+  if (selects(function) && only_counted)
+    return follows ? Recorded::until_capture : Recorded::tallied;
   if (selects(function)) return entry_only(function) ? Recorded::entry : Recorded::whole;
   if (function.names != NamesEffect::forget) return Recorded::no;
   auto functions = cuda_functions();

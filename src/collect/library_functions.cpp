@@ -102,8 +102,12 @@ std::vector<PlannedProbe> plan_probes(const Api& api, const elf::Contents& conte
     Recorded recorded = filter.records(function);
     library.functions += recorded != Recorded::silently;
     PlannedProbe probe{known ? plan_for(function, numbered.id) : plan_for_unknown(numbered.id),
-                       offset, function.launches_kernel(), recorded == Recorded::tallied};
+                       offset, function.launches_kernel(),
+                       recorded == Recorded::tallied || recorded == Recorded::until_capture};
     probe.plan.entry_only = recorded != Recorded::whole && !probe.tallied;
+    probe.plan.until_capture = recorded == Recorded::until_capture;
+    probe.plan.begins_capture =
+        filter.captured_collectives && function.graph == GraphAction::begin_capture;
     probes.push_back(std::move(probe));
   }
   if (!library.functions) library.error = SELECTS_NOTHING;

@@ -144,7 +144,8 @@ Plan plan_for_unknown(std::uint16_t id) {
 }
 
 bool is_plain(const Plan& made) {
-  return made.reads.empty() && made.plan.nargs <= CB_PLAIN_ARGS && !made.plan.forgets_names;
+  return made.reads.empty() && made.plan.nargs <= CB_PLAIN_ARGS && !made.plan.forgets_names &&
+         !made.plan.begins_capture;
 }
 
 std::optional<unsigned> ReadTable::place(std::span<const abi::cb_read> reads) {

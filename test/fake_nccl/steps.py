@@ -9,11 +9,13 @@ copies = [ctypes.CDLL(path) for path in sys.argv[2].split(",")]
 class Id(ctypes.Structure):
     _fields_ = [("bytes", ctypes.c_ubyte * 128)]
 word, half = ctypes.c_uint64, ctypes.c_int
-context, stream, graph, launched = word(), word(), word(), word()
+context, stream, other, event, graph, launched = (word() for _ in range(6))
 cuda.cuInit(0)
 cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
 cuda.cuCtxSetCurrent(context)
-cuda.cuStreamCreate(ctypes.byref(stream), 1)
+for one in stream, other:
+    cuda.cuStreamCreate(ctypes.byref(one), 1)
+cuda.cuEventCreate(ctypes.byref(event), 0)
 made = {}
 def identity(seed):
     return Id((ctypes.c_ubyte * 128)(*[(seed * 7 + i) % 256 for i in range(128)]))
@@ -24,6 +26,7 @@ def common(nccl, function, count, kind, *more):
     *more, comm = more
     nccl[function](word(0x1000), word(0x2000), word(count), half(kind), *map(half, more), made.get(comm, word(0)), stream)
 def step(nccl, function, *arguments):
+    global stream, other
     f = nccl[function] if function.startswith("nccl") else getattr(cuda, function, None)
     if function in ("ncclAllReduce", "ncclAllGather", "ncclReduceScatter", "ncclBroadcast", "ncclReduce", "ncclAlltoAll",
                     "ncclGather", "ncclScatter"):
@@ -67,6 +70,10 @@ def step(nccl, function, *arguments):
         cuda.cuGraphInstantiateWithFlags(ctypes.byref(launched), graph, word(0))
     elif function == "launch":
         cuda.cuGraphLaunch(launched, stream)
+    elif function == "other stream":  # which waits for this one
+        cuda.cuEventRecord(event, stream)
+        cuda.cuStreamWaitEvent(other, event, half(0))
+        stream, other = other, stream
     elif function == "fork":
         child = os.fork()
         if not child:

@@ -12,9 +12,11 @@ from harness import BUILD, LIBRARY, WORKLOADS, ended, wait_for
 PRINT_TALLIES = f"{BUILD}/test/tally/print_tallies"
 # Whose times are added up in which class, of some.
 CLASSES = {"cuLaunchKernel": "launch", "cuMemcpyDtoH_v2": "copy_to_host", "cuCtxSynchronize": "wait", "cuStreamSynchronize": "wait"}
+# What is recorded, and not only counted, once a process captures.
+RECORDED = ("cuEventRecord", "cuStreamWaitEvent", "cuGraphLaunch")
 # Single links take a while to go, each of them.
 FEW = ("cuInit", "cuCtxSynchronize", "cuStreamSynchronize", "cuStreamQuery", "cuMemcpyDtoH_v2", "cuMemcpyHtoD_v2",
-       "cuMemAlloc_v2", "cuLaunchHostFunc")
+       "cuMemAlloc_v2", "cuLaunchHostFunc", "cuStreamBeginCapture_v2", *RECORDED)
 SINGLE_LINKS = ("--no-feature", "uprobe_multi", *(word for symbol in FEW for word in ("--only", symbol)))
 WAYS = ((), ("--no-feature", "uprobe_session"), SINGLE_LINKS)
 # The child returns from the call in which it was forked, and makes calls of its own.
@@ -93,7 +95,7 @@ class Live(harness.LiveTest):
         self.assertEqual(tallied["dropped"], printed.losses.get("tally_full", 0))
         for line in printed.sums.values():
             self.assertFalse(line["went_back"], line)
-            self.assertFalse(line["calls"] and line["recorded"], line)
+            self.assertFalse(line["calls"] and line["recorded"] and line["symbol"] not in RECORDED, line)
 
     def check_counts_printed(self, printed):
         """Nothing was lost, and each process that made calls is gone: its sums were handed out exactly once more."""
@@ -247,6 +249,25 @@ class Live(harness.LiveTest):
                 self.check_counts_printed(printed)
                 if odd == "jumps":
                     self.assertGreater(printed.books["tallied"]["under_way"], 0)
+
+    def test_captures(self):
+        """A process's first capture divides: before it all of these calls are counted, after it all are recorded."""
+        joins = "record e s; wait-event e t; record e t; wait-event e s"
+        script = f"setup; stream s; stream t; event e; {joins}; capture s; {joins}; end-capture g s; instantiate x g; loop 7 {{ launch-graph x s }}; sync"
+        for way in self.in_each_way():
+            others = self.start_counting("--captured", *way)
+            programs = [self.start(harness.calls(one)) for one in (script, f"setup; stream s; stream t; event e; {joins}; {joins}")]
+            for program in programs:
+                self.assertEqual(program.wait(), 0)
+                wait_for(lambda p=program: ended(p.pid), "gone")
+            others.signal(signal.SIGTERM)
+            printed = self.printed(others)
+            self.check_counts_printed(printed)
+            self.assertEqual({of: tuple(line[key] for key in ("calls", "ended", "recorded", "whole"))
+                              for of, line in printed.sums.items() if of[1] in RECORDED},
+                             {(programs[0].pid, "cuEventRecord"): (2, 2, 2, 2), (programs[0].pid, "cuStreamWaitEvent"): (2, 2, 2, 2),
+                              (programs[0].pid, "cuGraphLaunch"): (0, 0, 7, 7),
+                              (programs[1].pid, "cuEventRecord"): (4, 4, 0, 0), (programs[1].pid, "cuStreamWaitEvent"): (4, 4, 0, 0)})
 
     def test_no_room(self):
         """What does not fit is counted, and processes that have gone make room."""

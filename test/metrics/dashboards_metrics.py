@@ -7,10 +7,19 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
+import time
 
+import otlp
 import prometheus_metrics
 from namespaces_test import ID, POD, Live as Namespaces
+from engines_metrics import shown
 from scraping import LIBRARY, ROOT, WORKLOADS, free_port, harness, wait_for
+from servers import Server
+
+sys.path.insert(0, str(ROOT / "test/fake_nccl"))
+
+from steps import PROGRAM  # noqa: E402  pylint: disable=wrong-import-position
 
 DASHBOARDS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "packaging/grafana").glob("*.json"))}
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
@@ -21,12 +30,14 @@ scrape_configs: [{job_name: cudabpf, honor_labels: true, static_configs: [{targe
 """
 # What Grafana puts in the place of its own variables.
 BUILT_IN = {"__rate_interval": "1m0s", "__range": "1h0m0s"}
-NO_NCCL = "the program here uses no NCCL"
-MAY_BE_EMPTY = {"Xids": "no GPU has an error here", "Collectives a second, by operation": NO_NCCL,
-                "Bytes passed to collectives a second": NO_NCCL, "Rank behind": NO_NCCL}  # panels whose queries need no answer, and why
+MAY_BE_EMPTY = {"Xids": "no GPU has an error here"}  # panels whose queries need no answer, and why
 NAMES = ("ml", "trainer-0", "main")  # namespace, pod and container
 BUSY = """setup; module m; function f m k; malloc a 64K; loop 1000000 { launch f 1 1 1 1 1 1 0; htod a host 4K; dtoh host a 1K; sync;
           fails 2 malloc b 1T; sleep 10 }"""
+TRAINING = [["ncclCommInitRank", "a", 1, 0, 2], ["capture"], ["ncclAllReduce", 4096, 7, 0, "a"], ["instantiate"],
+            ["repeat", 100000, ["launch"], ["ncclAllGather", 8, 7, "a"], ["sleep", 0.01]]]
+ENGINE = ["num_requests_running", "num_requests_waiting", "kv_cache_usage_perc", "prompt_tokens_total", "generation_tokens_total",
+          *(f"{histogram}_seconds_{of}" for histogram in ("time_to_first_token", "e2e_request_latency") for of in ("sum", "count"))]
 
 
 def panels(dashboard):
@@ -58,7 +69,7 @@ def metrics_in(text):
 @functools.cache
 def documented():
     """The labels of each metric, as the tables of docs/metrics.md have them."""
-    labels, of_workloads, header = {}, set(), ()
+    labels, of_workloads, of_engines, header = {}, set(), set(), ()
     for line in (ROOT / "docs/metrics.md").read_text(encoding="utf-8").splitlines():
         if not line.startswith("|"):
             header = ()
@@ -68,6 +79,10 @@ def documented():
         names = re.findall(r"`([a-z_]+)`", cells[0])
         if header[0] == "label":
             of_workloads |= set(names)
+        elif header[0] == "label beside an engine":
+            of_engines |= set(names)
+        elif header[0] == "metric beside an engine":
+            labels |= {name: of_engines for name in names}
         elif header[0] == "metric":
             own = {*re.findall(r"`([a-z_]+)`", cells[2]), *(of_workloads if "workload" in header[2] else ())}
             labels |= {name: own for name in names}
@@ -172,13 +187,23 @@ class Live(prometheus_metrics.Live):
                 self.skipTest(f"this machine mounts no folder elsewhere: {done.stderr.strip()}")
         self.addCleanup(subprocess.run, ["umount", "--lazy", "/var/log"], check=False)
 
+    @staticmethod
+    def engine(handler):
+        """One whose figures grow."""
+        shown("".join(f"vllm:{name}{{engine=\"0\",model_name=\"m\"}} {time.time()}\n" for name in ENGINE).encode())(handler)
+
     def start_both(self):
         """Two take the place of two machines. Only the first one's GPU can measure its activity."""
         self.nvml = {"LD_LIBRARY_PATH": self.simulated_nvml()}
-        both, self.addresses = [], []
+        both, self.addresses, self.listeners = [], [], []
+        engine, receiver = Server(self.engine), otlp.Receiver()
+        for server in engine, receiver:
+            self.addCleanup(server.close)
         for lacks in "", "gpm":
             self.nvml["FAKE_NVML_LACKS"] = lacks
-            both.append(self.start_metrics("--kernel"))
+            self.listeners.append(f"{self.folder}/run{len(both)}/inside")
+            both.append(self.start_metrics("--kernel", "--library", harness.NCCL, "--gpu=60ms/240ms", "--listener", self.listeners[-1],
+                                           "--engine", f"http://127.0.0.1:{engine.port}", "--push", receiver.url(), "--push-every", "1s"))
             self.addresses.append(f"127.0.0.1:{self.port}")
         return both
 
@@ -195,10 +220,13 @@ class Live(prometheus_metrics.Live):
         """In a pod: one that makes calls all the time, and one of whose calls one never returns. The first also runs outside it."""
         folder, _ = self.cgroup(f"kubepods/burstable/pod{POD}/{ID}")
 
-        def start(script, inside=True, **fake):
-            self.start([f"{WORKLOADS}/fake_calls", "--library", LIBRARY, script], env=self.environment(**fake),
+        def start(script, more=(), inside=True, **fake):
+            self.start([f"{WORKLOADS}/fake_calls", "--library", LIBRARY, script], env={**self.environment(**fake), **dict(more)},
                        preexec_fn=(lambda: self.enter(folder)) if inside else None)
-        start(BUSY, LATENCY="cuLaunchKernel=20000,cuStreamSynchronize=1000000")
+        start(BUSY, {"CUDA_INJECTION64_PATH": f"{harness.BUILD}/libcudabpf-inside.so", "CUDABPF_LISTENER": self.listeners[0],
+                     "CUDABPF_CUPTI": f"{harness.BUILD}/test/fake_cupti/libcupti.so.13"}, LATENCY="cuLaunchKernel=20000,cuStreamSynchronize=1000000")
+        self.start([harness.PYTHON, "-c", PROGRAM, LIBRARY, harness.NCCL, json.dumps([TRAINING])], env=self.environment(),
+                   preexec_fn=lambda: self.enter(folder))
         start("setup; sync", HANG="cuStreamSynchronize@1,cuCtxSynchronize@1")
         start(BUSY, inside=False)
 

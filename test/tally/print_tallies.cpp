@@ -37,7 +37,11 @@ void print(const json& line) { printf("%s\n", line.dump().c_str()); }
 class Sums final : public Sink {
  public:
   void begin(const Session&) override {}
-  void call(const Call& call) override { of(call.pid, *call.function).recorded++; }
+  void call(const Call& call) override {
+    Sum& sum = of(call.pid, *call.function);
+    sum.recorded++;
+    sum.whole += call.has_return && !call.entry_lost;
+  }
   void driver_call(const DriverCall&) override {}
   void gpu_error(const GpuError&) override {}
   void gpu_sample(const GpuSample&) override {}
@@ -84,6 +88,7 @@ class Sums final : public Sink {
       print({{"pid", of.first},
              {"symbol", of.second},
              {"recorded", sum.recorded},
+             {"whole", sum.whole},
              {"calls", sum.before.calls + sum.now.calls},
              {"ended", sum.before.ended + sum.now.ended},
              {"time_ns", sum.before.time_ns + sum.now.time_ns},
@@ -112,7 +117,7 @@ class Sums final : public Sink {
 
  private:
   struct Sum {
-    std::uint64_t recorded = 0, lasts = 0;
+    std::uint64_t recorded = 0, whole = 0, lasts = 0;
     Tally before, now;  // of earlier processes with the pid; of this one
     bool went_back = false;
   };
@@ -188,6 +193,7 @@ int main(int argc, char** argv) {
   app.add_option("--only", options.filter.only)->allow_extra_args(false);
   app.add_option("--room", options.most_tallies);
   app.add_flag("--times", options.tally_times);
+  app.add_flag("--captured", options.filter.captured_collectives);
   app.add_option("--no-feature", options.disabled_features)->allow_extra_args(false);
   app.add_option("--pid", pids)->allow_extra_args(false);
   app.add_option("command", command);

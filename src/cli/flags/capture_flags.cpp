@@ -216,7 +216,7 @@ Result<SourceOptions> CaptureFlags::source_options() const {
     options.filter.libraries.push_back(api_of_key(key)->id);
   options.filter.returns = !no_returns;
   options.filter.tally = (watch || sums_alone) && !recorder && watch_hang.empty();
-  options.tally_times = sums_alone;
+  options.filter.captured_collectives = options.tally_times = sums_alone;
   // Few calls make records then, and an agent on every node should be small.
   constexpr std::uint64_t RING_OF_FEW = 8 << 20;
   if (sums_alone && !recorder) options.ring_size = RING_OF_FEW;

@@ -24,10 +24,12 @@ bool is_about_captures(const Function& function) {
   return function.graph == GraphAction::begin_capture || function.graph == GraphAction::end_capture;
 }
 
+bool concerns_collectives(const Function& function) {
+  return function.graph != GraphAction::none || function.joins_captures();
+}
+
 bool concerns_graphs(const Function& function) {
-  EventEffect event = function.meaning.event;
-  bool joins = event == EventEffect::wait || event == EventEffect::record;
-  return function.graph != GraphAction::none || may_be_captured(function) || joins;
+  return concerns_collectives(function) || may_be_captured(function);
 }
 
 GraphOperation work_of_call(const Call& call) {

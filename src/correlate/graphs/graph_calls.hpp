@@ -12,7 +12,9 @@ namespace cudabpf {
 bool may_be_captured(const Function& function);
 // Whether such a call begins or ends captures.
 bool is_about_captures(const Function& function);
-// Whether such calls are needed to know what graphs hold.
+// Whether such calls are needed to know which collectives graphs hold, and to know all that they
+// hold.
+bool concerns_collectives(const Function& function);
 bool concerns_graphs(const Function& function);
 
 // The GPU operation that the call issues, or that of the node that it adds or changes.

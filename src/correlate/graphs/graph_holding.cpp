@@ -62,8 +62,8 @@ void GraphHolding::add_captured(Ptr launched) {
   if (take_room()) launched_.push_back(std::move(launched));
 }
 
-void GraphHolding::add_collective(std::uint64_t call) {
-  if (take_room()) collectives_.push_back(call);
+void GraphHolding::add_collective(const CapturedCollective& collective) {
+  if (take_room()) collectives_.push_back(collective);
 }
 
 void GraphHolding::remove(NodeId id) {
@@ -93,7 +93,7 @@ GraphHolding::Ptr GraphHolding::copy(Nodes nodes, int depth) const {
   }
   for (const auto& [work, count] : captured_)
     if (copy->take_room()) copy->captured_.emplace(work, count);
-  for (std::uint64_t call : collectives_) copy->add_collective(call);
+  for (const CapturedCollective& one : collectives_) copy->add_collective(one);
   for (const Ptr& graph : launched_) {
     if (copy->unknown_ != GraphUnknown::none) return copy;
     copy->add_captured(of(graph));

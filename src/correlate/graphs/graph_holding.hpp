@@ -35,7 +35,7 @@ class GraphHolding {
   struct Summary {
     std::uint64_t nodes = 0, kernels = 0;
     GraphOperations operations;
-    std::vector<std::uint64_t> collectives;  // ids of calls, in their order
+    std::vector<CapturedCollective> collectives;  // in their order
   };
 
   explicit GraphHolding(KeptNodes& kept, GraphUnknown unknown = GraphUnknown::none)
@@ -50,7 +50,7 @@ class GraphHolding {
   void add(NodeId id, Node node);
   void add_captured(const GraphOperation& work);
   void add_captured(Ptr launched);  // a launch of it
-  void add_collective(std::uint64_t call);
+  void add_collective(const CapturedCollective& collective);
   void remove(NodeId id);
   // Also searches the graphs that it holds; null: it has no such node.
   Node* find(NodeId id) { return find(id, 0); }
@@ -93,7 +93,7 @@ class GraphHolding {
   std::unordered_map<NodeId, Node> named_;
   GraphOperations captured_;
   std::vector<Ptr> launched_;
-  std::vector<std::uint64_t> collectives_;
+  std::vector<CapturedCollective> collectives_;
 };
 
 }  // namespace cudabpf

@@ -18,12 +18,13 @@ bool is_nothing(const GraphOperation& work) {
 void Graphs::follow(Call& call, bool is_part) {
   GraphAction action = call.function->graph;
   bool launches = action == GraphAction::launch;
-  if (recorded_ != Recorded::all && launches) call.graph_unknown = GraphUnknown::not_recorded;
+  if (recorded_ < Recorded::collectives && launches)
+    call.graph_unknown = GraphUnknown::not_recorded;
   if (recorded_ == Recorded::not_all) return;
   if (action == GraphAction::none && !capturing_.contains(call.pid)) return;
   OfProcess& process = of(call.pid);
   if (action == GraphAction::none || launches) follow_capture(process, call, is_part);
-  if (recorded_ != Recorded::all && !is_about_captures(*call.function)) return;
+  if (recorded_ < Recorded::collectives && !is_about_captures(*call.function)) return;
   if (launches && !call.captured) launch(process, call);
   if (launches || action == GraphAction::none || is_part || !call.has_return) return;
   // A capture that has failed has ended, too.
@@ -47,7 +48,7 @@ void Graphs::follow_capture(OfProcess& process, Call& call, bool is_part) {
   if (into && function.type == Type::collective) {
     call.captured = true;
     bool given = call.has_return && !function.is_failure(call.result) && !call.parent;
-    if (given) into->add_collective(call.id);
+    if (given) into->add_collective({call.id, function.op, call.details.size.value_or(0)});
   }
   if (!into || !may_be_captured(function)) return;
   call.captured = true;
@@ -177,7 +178,7 @@ void Graphs::update(OfProcess& process, std::uint64_t executable,
 void Graphs::end_capture(OfProcess& process, const Call& call) {
   GraphHolding::Ptr made = process.captures.end(call);
   if (process.captures.empty()) capturing_.erase(call.pid);
-  if (recorded_ == Recorded::all && call.result == 0 && !call.outs.empty())
+  if (recorded_ >= Recorded::collectives && call.result == 0 && !call.outs.empty())
     name_graph(process, call.outs[0], made ? made : unknown_graph(process));
 }
 
@@ -273,6 +274,7 @@ void Graphs::launch(OfProcess& process, Call& call) {
 const GraphContent* Graphs::content_of(OfProcess& process, const GraphHolding& holding,
                                        const Call& call) {
   GraphHolding::Summary summary = holding.summary();
+  if (recorded_ != Recorded::all) summary = {0, 0, {}, std::move(summary.collectives)};
   if (const GraphContent* known = process.contents.find(summary)) return known;
   if (const GraphContent* made = process.contents.add(summary, next_content_++, call)) return made;
   // The others get new numbers when they are launched again.

@@ -17,8 +17,9 @@ namespace cudabpf {
 
 class Graphs : public Learner {
  public:
-  // Which calls are recorded: those that begin and end captures, or all that concern graphs.
-  enum class Recorded : std::uint8_t { not_all, captures, all };
+  // Which calls are recorded: those that begin and end captures, those that say which collectives
+  // graphs hold, or all that concern graphs.
+  enum class Recorded : std::uint8_t { not_all, captures, collectives, all };
   // `kept`: the room for nodes.
   Graphs(Recorded recorded, KeptNodes kept) : recorded_(recorded), kept_(std::move(kept)) {}
 

@@ -17,7 +17,7 @@ std::uint64_t hash_of_summary(const GraphHolding::Summary& summary) {
   std::uint64_t sum = 0;  // the operations are in no particular order
   for (const auto& [work, count] : summary.operations)
     sum += hash_of(GraphOperationHash()(work), count);
-  for (std::uint64_t call : summary.collectives) sum = hash_of(sum, call);
+  for (const CapturedCollective& one : summary.collectives) sum = hash_of(sum, one.call);
   return hash_of(summary.nodes, summary.kernels, sum);
 }
 

@@ -41,15 +41,26 @@ bool all_frees_are_whole(const RecordedOf& recorded) {
   return true;
 }
 
+Graphs::Recorded of_graphs(const RecordedOf& recorded) {
+  bool follows = false;
+  auto once_captured = [&](const Function& function) {
+    bool is_followed = recorded(function) == Recorded::until_capture;
+    follows |= is_followed;
+    return is_followed ? Recorded::whole : recorded(function);
+  };
+  if (all_are(recorded, Recorded::whole, concerns_graphs)) return Graphs::Recorded::all;
+  if (all_are(once_captured, Recorded::whole, concerns_collectives) && follows)
+    return Graphs::Recorded::collectives;
+  if (all_are(recorded, Recorded::whole, is_about_captures)) return Graphs::Recorded::captures;
+  return Graphs::Recorded::not_all;
+}
+
 }  // namespace
 
 Coverage Coverage::of(const RecordedOf& recorded) {
   Coverage coverage;
   coverage.devices = all_are(recorded, Recorded::whole, CallDevices::follows);
-  coverage.graphs = all_are(recorded, Recorded::whole, concerns_graphs) ? Graphs::Recorded::all
-                    : all_are(recorded, Recorded::whole, is_about_captures)
-                        ? Graphs::Recorded::captures
-                        : Graphs::Recorded::not_all;
+  coverage.graphs = of_graphs(recorded);
   coverage.memory.all = all_are(recorded, Recorded::whole, Allocations::follows);
   coverage.memory.frees = all_are(recorded, Recorded::silently, Allocations::frees);
   for (const Function& function : cuda_functions())

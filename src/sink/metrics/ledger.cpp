@@ -38,6 +38,12 @@ void take_figures(GpuSample& latest, const GpuSample& sample) {
   if (sample.throttle) latest.throttle = sample.throttle;
 }
 
+CollectiveSize class_of_size(std::uint64_t size) {
+  auto at = std::find_if(COLLECTIVE_SIZES.begin(), COLLECTIVE_SIZES.end(),
+                         [&](const auto& one) { return size <= one.second; });
+  return static_cast<CollectiveSize>(at - COLLECTIVE_SIZES.begin());
+}
+
 }  // namespace
 
 void Ledger::begin(const Session& session) {
@@ -170,20 +176,37 @@ void Ledger::call(const Call& call) {
   });
   memory_.call(call);
   if (function.layer() > 0) collective(call);
+  if (function.launches_graph()) graph_launched(call);
 }
 
 void Ledger::collective(const Call& call) {
   positions_.note(call, false);
   if (!call.sequence || call.function->type != Type::collective) return;
   std::uint64_t size = call.details.size.value_or(0);
-  auto at = std::find_if(COLLECTIVE_SIZES.begin(), COLLECTIVE_SIZES.end(),
-                         [&](const auto& one) { return size <= one.second; });
-  auto of_size = static_cast<CollectiveSize>(at - COLLECTIVE_SIZES.begin());
   add(of(call.pid), [&](WorkloadSums& sums) {
-    WorkloadSums::OfCollective& to = sums.collectives[{call.function->op, of_size}];
+    WorkloadSums::OfCollective& to = sums.collectives[{call.function->op, class_of_size(size)}];
+    if (call.has_return) to.time_ns += call.duration;
+    if (call.captured) return;  // it runs when its graph is launched
     to.calls++;
     to.bytes += size;
-    if (call.has_return) to.time_ns += call.duration;
+  });
+}
+
+void Ledger::graph_launched(const Call& call) {
+  // A graph holds few kinds of collectives, many times.
+  std::map<std::pair<Op, CollectiveSize>, WorkloadSums::OfCollective> ran;
+  if (call.graph)
+    for (const CapturedCollective& one : call.graph->collectives) {
+      WorkloadSums::OfCollective& to = ran[{one.op, class_of_size(one.size)}];
+      to.calls++;
+      to.bytes += one.size;
+    }
+  add(of(call.pid), [&](WorkloadSums& sums) {
+    sums.unknown_graph_launches += call.graph_unknown != GraphUnknown::none;
+    for (const auto& [key, more] : ran) {
+      sums.collectives[key].calls += more.calls;
+      sums.collectives[key].bytes += more.bytes;
+    }
   });
 }
 

@@ -45,7 +45,8 @@ struct WorkloadSums {
     std::uint64_t calls = 0, bytes = 0, time_ns = 0;  // on the host
   };
   std::map<std::pair<Op, CollectiveSize>, OfCollective> collectives;
-  std::uint64_t behind_ns = 0;  // how long its rank that is furthest behind has been
+  std::uint64_t unknown_graph_launches = 0;  // which collectives these ran is not known
+  std::uint64_t behind_ns = 0;               // how long its rank that is furthest behind has been
   SampledWork work;
   WindowLoads loads;
   std::uint64_t held = 0, most_held = 0;  // bytes of its allocations, without host memory
@@ -157,6 +158,7 @@ class Ledger {
     add(node_);
   }
   void collective(const Call& call);
+  void graph_launched(const Call& call);
   bool has_tallies(std::uint32_t pid) const;
   KernelClass kernel_class_of(const KernelName* kernel);
   bool is_known(const Series& gone) const;

@@ -133,8 +133,8 @@ void add_collectives(MetricsWriter& to, const std::vector<Printed>& all) {
                   value(of));
   };
   to.family("cudabpf_collectives_total", MetricType::counter,
-            "Collectives that ranks of the workload gave to NCCL, by operation and by how much a "
-            "rank passes at most. What runs in graphs counts where it was captured.");
+            "Collectives of NCCL that ranks of the workload submitted to GPUs, by operation and by "
+            "how much a rank passes at most. Captured ones count at each launch of their graph.");
   each([](const auto& of) { return of.calls; });
   to.family("cudabpf_collective_bytes_total", MetricType::counter,
             "Bytes that its ranks passed to them.");
@@ -142,6 +142,11 @@ void add_collectives(MetricsWriter& to, const std::vector<Printed>& all) {
   to.family("cudabpf_collective_call_seconds_total", MetricType::counter,
             "Host time in the calls that asked for them, not that of GPUs.");
   each([](const auto& of) { return static_cast<double>(of.time_ns) / SECOND_IN_NS; });
+  to.family(
+      "cudabpf_unknown_graph_launches_total", MetricType::counter,
+      "Launches of graphs of which it is not known which collectives they hold: these are not "
+      "counted.");
+  for (const Printed& one : workloads) to.sample(one.labels, one.sums.unknown_graph_launches);
   to.family("cudabpf_rank_behind_seconds", MetricType::gauge,
             "For how long a rank of the workload has not entered a collective that another rank "
             "on this node has entered.");

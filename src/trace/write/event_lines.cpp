@@ -125,7 +125,11 @@ std::string graph_line(const GraphContent& content, std::uint64_t ts) {
       more += count;
   }
   if (more) out["more"] = more;
-  if (!content.collectives.empty()) out["collectives"] = content.collectives;
+  if (!content.collectives.empty()) {
+    out["collectives"] = LineFields::array();
+    for (const CapturedCollective& one : content.collectives)
+      out["collectives"].push_back(one.call);
+  }
   return uncut_line_of(out);  // kernels have the same names as in calls
 }
 

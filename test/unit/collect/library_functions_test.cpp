@@ -118,6 +118,26 @@ TEST_CASE("Launches can be recorded where other calls are only counted") {
   CHECK(filter.records(*find_function("cuLaunchKernel")) == Recorded::tallied);
 }
 
+TEST_CASE("Once a process captures, what its graphs run is recorded, and joins captures") {
+  FunctionFilter filter;
+  filter.tally = filter.captured_collectives = true;
+  FunctionNumbers numbers;
+  Library library;
+  const std::set<std::string_view> followed{"cuGraphLaunch", "cuEventRecord", "cuStreamWaitEvent"};
+  auto contents = library_of({"cuInit", "cuLaunchKernel", "cuGraphLaunch", "cuEventRecord",
+                              "cuStreamWaitEvent", "cuStreamBeginCapture_v2", "cuEventQuery"});
+  for (const PlannedProbe& probe : plan_probes(CUDA, contents, false, filter, numbers, library)) {
+    const Function& function = *numbers.find(static_cast<std::uint16_t>(probe.plan.function));
+    CAPTURE(function.symbol);
+    bool begins = function.symbol == "cuStreamBeginCapture_v2";
+    CHECK(probe.plan.begins_capture == begins);
+    CHECK(is_plain(probe) == !begins);
+    CHECK(probe.tallied == !begins);
+    CHECK(probe.plan.until_capture == followed.contains(function.symbol));
+    CHECK_FALSE(probe.plan.entry_only);
+  }
+}
+
 TEST_CASE("However many functions a library has, none gets another one's name") {
   FunctionFilter all{.profile = Profile::full, .only = {}, .exclude = {}};
   FunctionNumbers numbers;

@@ -118,4 +118,10 @@ TEST_CASE("What is only counted leaves no free and no device unknown") {
   Coverage counted = Coverage::of([&](const Function& f) { return filter.records(f); });
   CHECK(counted.memory.frees);
   CHECK(counted.devices);
+  CHECK(counted.graphs == Graphs::Recorded::captures);
+  filter.captured_collectives = true;
+  auto recorded = [&](const Function& f) { return filter.records(f); };
+  CHECK(Coverage::of(recorded).graphs == Graphs::Recorded::collectives);
+  filter.exclude = {"cuGraphAddNode"};
+  CHECK(Coverage::of(recorded).graphs == Graphs::Recorded::captures);
 }

@@ -191,3 +191,28 @@ TEST_CASE("What is captured is known although functions of graphs are left out")
   CHECK_FALSE(c.launch(GEMM, OTHER_STREAM).captured);
   CHECK(c.launched_from(0x910, 0x900) == "not_recorded");
 }
+
+TEST_CASE("Where only its collectives are known of a graph, its launches say these alone") {
+  Correlator::Options options;
+  options.coverage.graphs = Graphs::Recorded::collectives;
+  Graphing c(options);
+  auto reduce = [&](std::uint64_t stream, std::uint64_t count) {
+    return c.call_with("ncclAllReduce", {1, 2, count, 7, 0, 0x5e00, stream}).captured;
+  };
+  CHECK_FALSE(reduce(STREAM, 1));
+  c.begin_capture();
+  CHECK(reduce(STREAM, 2));
+  c.launch(GEMM);
+  CHECK_FALSE(reduce(OTHER_STREAM, 3));
+  c.call_with("cuEventRecord", {EVENT, STREAM});
+  c.call_with("cuStreamWaitEvent", {OTHER_STREAM, EVENT, 0});
+  CHECK(reduce(OTHER_STREAM, 4));
+  c.end_capture(0x900);
+  CHECK_FALSE(reduce(STREAM, 5));
+  CHECK(c.launched_from(0x910, 0x900) == "0/0");
+  REQUIRE(c.last().graph->collectives.size() == 2);
+  CHECK(c.last().graph->collectives[0].size == 8);
+  CHECK(c.last().graph->collectives[1].size == 16);
+  CHECK(c.last().graph->collectives[1].op == Op::all_reduce);
+  CHECK(c.launched(0x920) == "before");
+}

@@ -63,3 +63,34 @@ TEST_CASE("Collectives count by operation and size, and a rank that is behind sh
   reduce(second, 2, 1 << 20);
   for (const WorkloadSums& one : ledger.page().workloads) CHECK(one.behind_ns == 0);
 }
+
+TEST_CASE("Collectives in graphs count at each launch, with the time of the calls that gave them") {
+  Ledger ledger({}, PodNames("/nowhere"));
+  ledger.begin({});
+  begins(ledger, 4242, "/opt/train");
+  GraphContent graph;
+  std::uint64_t sequence = 0;
+  for (std::uint64_t count : {10, 10, 1 << 20}) {
+    SampleCall call("ncclAllReduce", {1, 2, count, 7, 0, 0x5e00, 0});
+    call.sequence = ++sequence;
+    call.captured = true;
+    ledger.call(call);
+    graph.collectives.push_back({sequence, Op::all_reduce, *call.details.size});
+  }
+  const auto small = std::pair(Op::all_reduce, CollectiveSize::k8);
+  CHECK(ledger.page().node.collectives.at(small).calls == 0);
+  CHECK(ledger.page().node.collectives.at(small).time_ns == 2 * 2500);
+  SampleCall launch("cuGraphLaunch", {0x910, 0});
+  launch.graph = &graph;
+  for (int i = 0; i < 3; i++) ledger.call(launch);
+  launch.graph = nullptr;
+  ledger.call(launch);  // it was captured itself
+  launch.graph_unknown = GraphUnknown::before;
+  ledger.call(launch);
+  LedgerPage page = ledger.page();
+  const WorkloadSums& train = of_program(page, "train");
+  CHECK(train.collectives.at(small).calls == 6);
+  CHECK(train.collectives.at(small).bytes == 6 * 40);
+  CHECK(train.collectives.at({Op::all_reduce, CollectiveSize::m8}).bytes == 3 * (4 << 20));
+  CHECK(train.unknown_graph_launches == 1);
+}
