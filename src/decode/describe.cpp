@@ -207,6 +207,7 @@ void describe_struct(const Function& function, Struct layout, Bytes bytes, Detai
       break;
     case Struct::none:
     case Struct::sizes:
+    case Struct::devices:
       break;
   }
 }
