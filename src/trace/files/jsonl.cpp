@@ -45,7 +45,7 @@ void JsonlSink::begin(const Session& session) {
 
 void JsonlSink::call(const Call& call) {
   if (call.graph) graph_launch(call);
-  if (call.communicator) communicator_of(call);
+  if (call.communicator) communicators_of(call);
   char* at = room(call_line_.bound(call));
   added(call_line_.write(at, call));
   in_part_.counts.add(call);
@@ -62,22 +62,35 @@ void JsonlSink::graph_launch(const Call& call) {
   if (graphs_in_part_.insert(call.graph->number).second) add(content);
 }
 
+// Those that a call names or makes and of which this file does not say yet what is known of them.
+std::vector<const Communicator*> JsonlSink::new_communicators(const Call& call) const {
+  std::vector<const Communicator*> fresh;
+  auto look = [&](const Communicator* of) {
+    auto written = communicators_in_part_.find(of->number);
+    if (written == communicators_in_part_.end() || written->second != of->version)
+      fresh.push_back(of);
+  };
+  look(call.communicator);
+  for (const Communicator* of : call.also_made) look(of);
+  return fresh;
+}
+
 // And what each communicator is, before the first call that names it, and when more is known of it.
-void JsonlSink::communicator_of(const Call& call) {
+void JsonlSink::communicators_of(const Call& call) {
   constexpr std::size_t MAX_REMEMBERED = 1 << 16;
   if (communicators_in_part_.size() >= MAX_REMEMBERED) communicators_in_part_.clear();
-  const Communicator& of = *call.communicator;
   std::size_t size = call_line_.bound(call);
-  auto is_written = [&] {
-    auto written = communicators_in_part_.find(of.number);
-    return written != communicators_in_part_.end() && written->second == of.version;
-  };
-  if (is_written() && !is_full(size)) return;
-  std::string line = communicator_line(of, call.ts);
-  if (lines_in_part_ > 0 && is_full(line.size() + size)) end_part({});
-  if (is_written()) return;
-  communicators_in_part_[of.number] = of.version;
-  add(line);
+  auto fresh = new_communicators(call);
+  if (fresh.empty() && !is_full(size)) return;
+  for (const Communicator* of : fresh) size += communicator_line(*of, call.ts).size();
+  if (lines_in_part_ > 0 && is_full(size)) {
+    end_part({});
+    fresh = new_communicators(call);
+  }
+  for (const Communicator* of : fresh) {
+    communicators_in_part_[of->number] = of->version;
+    add(communicator_line(*of, call.ts));
+  }
 }
 
 void JsonlSink::gpu_error(const GpuError& error) { add(error_line(error)); }

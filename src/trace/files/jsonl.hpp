@@ -74,7 +74,8 @@ class JsonlSink : public Sink {
   JsonlSink(JsonlOptions options, std::unique_ptr<Output> file);
 
   void graph_launch(const Call& call);
-  void communicator_of(const Call& call);
+  void communicators_of(const Call& call);
+  std::vector<const Communicator*> new_communicators(const Call& call) const;
   char* room(std::size_t size);
   void added(const char* end);
   bool is_full(std::size_t more) const;

@@ -23,6 +23,8 @@ struct CapturedCall : Call {
     if (call.kernel) kernel = &own_kernel.emplace(*call.kernel);
     if (call.graph) graph = &own_graph.emplace(*call.graph);
     if (call.communicator) communicator = &own_communicator.emplace(*call.communicator);
+    for (const Communicator* of : call.also_made) own_also_made.push_back(*of);
+    also_made = {};
   }
   CapturedCall(const CapturedCall&) = delete;
   CapturedCall& operator=(const CapturedCall&) = delete;
@@ -32,6 +34,7 @@ struct CapturedCall : Call {
   std::optional<KernelName> own_kernel;
   std::optional<GraphContent> own_graph;
   std::optional<Communicator> own_communicator;
+  std::vector<Communicator> own_also_made;
 };
 
 struct CaptureSink : Sink {
