@@ -241,7 +241,7 @@ static __always_inline bool rich_entry(struct pt_regs* ctx, bool session) {
     const struct cb_read* read = read_of(plan, i);
     if (read->kind == CB_READ_NOTHING) break;
     if (read->kind == CB_READ_STRING) string = read;
-    if (read->kind > CB_READ_ARRAY) continue;
+    if (read->kind > CB_READ_INTS) continue;
     __u32 missing = read_struct(&record, plan.reads + i);
     if (missing && fault_in(address_of(&record, read), missing))
       missing = read_struct(&record, plan.reads + i);
@@ -304,6 +304,34 @@ static __always_inline int plain_return(struct pt_regs* ctx) {
   return 0;
 }
 
+/* Emits a return with an array, for which the stack has no room: it is read into the ring, and what
+ * it leaves of the record is 0. False: it cannot be read. */
+static __always_inline bool emit_with_array(const struct cb_head* head,
+                                            const struct out_slot* kept) {
+  __u64 from = kept->array.from, size = kept->array.size;
+  char touched; /* faulted in before the ring's space is held: it lies on two pages at most */
+  if (size && (read_user(&touched, 1, (const void*)from) ||
+               read_user(&touched, 1, (const void*)(from + size - 1))))
+    return false;
+  struct {
+    struct cb_head head;
+    __u64 words[CB_MAX_LISTED];
+  } * record;
+  count(CB_ENTERED);
+  record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+  if (!record) {
+    dropped(head->tid, CB_DROPPED_RETURN);
+    return true;
+  }
+  record->head = *head;
+  __builtin_memset(record->words, 0, sizeof(record->words));
+  if (bpf_probe_read_user(record->words, at_most(size, sizeof(record->words)), (const void*)from))
+    record->head.flags |= CB_READ_FAULT;
+  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+  count(CB_EMITTED);
+  return true;
+}
+
 /* Return of a function with rows that are read at return. */
 static __always_inline int out_return(struct pt_regs* ctx) {
   struct ids ids = current_ids();
@@ -317,8 +345,16 @@ static __always_inline int out_return(struct pt_regs* ctx) {
   fill_return(&record.head, ctx, ids, plan);
   struct out_slot* kept = kept_outs(call_key(ids.tid, record.head.sp));
   __u64 words = 0;
-  if (kept && (!record.head.result || (__u32)record.head.result == plan.pending))
-    words = read_returned(plan, kept, record.words, &record.head.flags);
+  if (kept && (!record.head.result || (__u32)record.head.result == plan.pending)) {
+    if (read_of(plan, 0)->kind != CB_READ_LIST) {
+      words = read_returned(plan, kept, record.words, &record.head.flags);
+    } else if (emit_with_array(&record.head, kept)) {
+      kept->key = 0;
+      return 0;
+    } else {
+      record.head.flags |= CB_READ_FAULT;
+    }
+  }
   if (kept)
     kept->key = 0;
   else

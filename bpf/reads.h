@@ -33,8 +33,13 @@ static __always_inline long read_user_string(void* to, __u64 size, const char* f
 #define OUT_SETS 4096
 #define OUT_WAYS 4
 struct out_slot {
-  __u64 key;                      /* 0: free */
-  __u64 address[CB_MAX_RETURNED]; /* what is read for each word of the return's record */
+  __u64 key; /* 0: free */
+  union {
+    __u64 address[CB_MAX_RETURNED]; /* what is read for each word of the return's record */
+    struct {
+      __u64 from, size; /* in bytes */
+    } array;
+  };
 };
 static struct out_slot pending_outs[OUT_SETS][OUT_WAYS];
 
@@ -81,10 +86,23 @@ static __always_inline __u64 address_of(const struct rich_record* record,
   return pointed_to(read, record->words[at_most(read->base, CB_ENTRY_WORDS - 1)]);
 }
 
+/* How many bytes an array has, as far as it is read, by the argument that counts its elements. */
+static __always_inline __u64 size_of_list(const struct rich_record* record,
+                                          const struct cb_read* read, __u64 element) {
+  __u64 count = record->words[at_most(read->count, CB_ENTRY_WORDS - 1)];
+  return cb_listed(count, read->size / element) * element;
+}
+
 /* Where the return's program finds what its rows read. */
 static __always_inline void keep_returned(struct cb_plan plan, const struct rich_record* record,
                                           __u64 key) {
   struct out_slot* slot = claim_outs(key);
+  const struct cb_read* first = read_of(plan, 0);
+  if (slot && first->kind == CB_READ_LIST) {
+    slot->array.from = address_of(record, first);
+    slot->array.size = slot->array.from ? size_of_list(record, first, sizeof(__u64)) : 0;
+    return;
+  }
   for (__u64 i = 0; slot && i < CB_MAX_READS; i++) {
     const struct cb_read* read = read_of(plan, i);
     if (read->kind == CB_READ_NOTHING) break;
@@ -105,6 +123,7 @@ __noinline __u32 read_struct(struct rich_record* record, __u64 row) {
     if (words < size / 8) size = words * 8;
   }
   const void* from = (const void*)address_of(record, read);
+  if (read->kind == CB_READ_INTS) size = from ? size_of_list(record, read, sizeof(__u32)) : 0;
   long error =
       to <= CB_PLAIN_ARGS
           ? bpf_probe_read_user(record->words + at_most(to, CB_PLAIN_ARGS),

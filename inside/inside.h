@@ -41,8 +41,13 @@ struct ci_frame {
   const struct ci_entry* entry;
   __u64 sp;     /* the stack pointer at the function's entry: the return address lies there */
   __u64 result; /* rax */
-  __u64 outs[CB_MAX_RETURNED]; /* where the words of the return's record are read */
-  __u64 above;                 /* how many words above the return address are handed on */
+  union {
+    __u64 outs[CB_MAX_RETURNED]; /* where the words of the return's record are read */
+    struct {
+      __u64 from, words;
+    } array;
+  };
+  __u64 above; /* how many words above the return address are handed on */
 };
 CB_STATIC_ASSERT(offsetof(struct ci_frame, entry) == 48 && offsetof(struct ci_frame, sp) == 56 &&
                      offsetof(struct ci_frame, result) == 64 &&

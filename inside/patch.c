@@ -65,10 +65,12 @@ static bool store_is_sound(const struct ci_site* site, __u64 code) {
 static bool reads_are_sound(const struct ci_site* site) {
   for (int i = 0; i < CB_MAX_READS; i++) {
     const struct cb_read* read = &site->reads[i];
-    bool at_return = read->kind == CB_READ_RETURN || read->kind == CB_READ_ONLY;
+    bool is_array = read->kind == CB_READ_LIST;
+    bool at_return = read->kind == CB_READ_RETURN || read->kind == CB_READ_ONLY || is_array;
     bool by_returned = read->base >= CB_RETURNED && read->base < CB_RETURNED + CB_MAX_RETURNED;
     if (!cb_read_fits(read) || read->count >= CB_ENTRY_WORDS) return false;
     if (read->base >= CB_ENTRY_WORDS && !(at_return && by_returned)) return false;
+    if (is_array && (i || read->base >= CB_MAX_ARGS || read->count >= CB_MAX_ARGS)) return false;
     if (read->kind == CB_READ_RETURN && read->size > 8) return false;
     if (read->kind && !at_return && read->to < site->plan.nargs) return false;
   }

@@ -51,9 +51,14 @@ static inline __u64 pointed_to(const struct cb_read* read, __u64 pointer) {
 static void keep_returned(struct ci_frame* frame) {
   const struct cb_read* read;
   for (unsigned i = 0; i < CB_MAX_RETURNED; i++) frame->outs[i] = 0;
-  for (unsigned i = 0; (read = row(frame->entry, i)); i++)
+  for (unsigned i = 0; (read = row(frame->entry, i)); i++) {
     if (read->kind == CB_READ_RETURN && read->base < CB_MAX_ARGS)
       frame->outs[read->to] = pointed_to(read, argument(frame, read->base));
+    if (read->kind == CB_READ_LIST) {
+      frame->array.from = pointed_to(read, argument(frame, read->base));
+      frame->array.words = cb_listed(argument(frame, read->count), read->size / 8);
+    }
+  }
 }
 
 struct extra { /* of a record, behind its argument words */
@@ -79,6 +84,7 @@ static struct extra read_rows(const struct ci_frame* frame, __u64* words, unsign
     __u64 from = pointed_to(read, words[read->base]), size = read->size;
     if (read->kind == CB_READ_STRING) return read_string((char*)(words + nargs), from);
     if (read->kind == CB_READ_ARRAY && words[read->count] < size / 8) size = words[read->count] * 8;
+    if (read->kind == CB_READ_INTS) size = from ? cb_listed(words[read->count], size / 4) * 4 : 0;
     if (!ci_read(words + read->to, from, size, frame->sp)) {
       extra.flags = CB_READ_FAULT;
       break;
@@ -131,10 +137,20 @@ bool ci_enter(struct ci_frame* frame) {
   return !plan.entry_only;
 }
 
+/* Reads the array that the call has filled in. Returns how many words. */
+static __u32 read_array(const struct ci_frame* frame, __u64* words, __u8* flags) {
+  if (!frame->array.from) return 0;
+  if (ci_read(words, frame->array.from, frame->array.words * 8, frame->sp))
+    return (__u32)frame->array.words;
+  *flags |= CB_READ_FAULT;
+  return 0;
+}
+
 /* Reads what rows say at return, up to the first that fails. Returns how many words. */
 static __u32 read_returned(const struct ci_frame* frame, __u64* words, __u8* flags) {
   __u32 count = 0;
   const struct cb_read* read;
+  if (frame->entry->reads[0].kind == CB_READ_LIST) return read_array(frame, words, flags);
   for (unsigned i = 0; (read = row(frame->entry, i)); i++) {
     __u64 base = read->base < CB_RETURNED ? 0 : words[read->base - CB_RETURNED];
     if (read->kind == CB_READ_ONLY && (__u32)base != read->size) break;
@@ -157,7 +173,7 @@ void ci_leave(struct ci_frame* frame) {
   if (!thread) return;
   __u64 ended = ci_now(); /* reading what the call wrote takes time, too */
   struct cb_head* head =
-      ci_reserve(thread, sizeof(struct cb_head) + CB_MAX_RETURNED * 8, CB_DROPPED_RETURN);
+      ci_reserve(thread, sizeof(struct cb_head) + CB_MAX_LISTED * 8, CB_DROPPED_RETURN);
   if (!head) return;
   ci_fill_head(head, thread, CB_RETURN, ended);
   head->sp = (__u32)frame->sp;

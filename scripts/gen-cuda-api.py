@@ -18,8 +18,9 @@ ADDRESSES = {"ptr", "ptr32", "hptr"}
 HANDLES = {"stream", "context", "module", "library", "function", "kernel", "event", "graph", "graph_exec",
            "node", "array", "pool", "mem_handle", "comm", "window", "handle", "device"}
 STRUCTS = {"memcpy2d", "memcpy3d", "memcpy3d_peer", "launch_config", "launch_params", "alloc_prop",
-           "pool_props", "kernel_node", "kernel_node_v1", "memset_node", "alloc_node", "graph_node", "sizes", "comm_id"}
+           "pool_props", "kernel_node", "kernel_node_v1", "memset_node", "alloc_node", "graph_node", "sizes", "comm_id", "devices"}
 VALUES = SCALARS | ADDRESSES | HANDLES
+COUNTED = {"in.devices"}  # arrays that need a count
 PROFILES = {"light": "light", "default": "default_", "full": "full"}
 NAMES_EFFECTS = {"none", "learn", "forget"}
 # Words that no row has: for functions not in the table, and for copies that only arguments
@@ -101,6 +102,17 @@ def parse_holder(role, names, structs):
     if int(offset) % 8:
         raise TableError(f"'{role}': a pointer is at a multiple of 8")
     return f", {names.index(holder)}, {offset}"
+
+
+def parse_count(role, names):
+    """`ROLE[OTHER]`, an array -> ROLE, and the place of the argument OTHER, which says how many elements it has; -1: no array"""
+    element, bracket, other = role.partition("[")
+    may_be_array = element in COUNTED or (element.startswith("out.") and element[4:] in HANDLES - {"device"})
+    if (element in COUNTED and not bracket) or (bracket and not may_be_array):
+        raise TableError(f"'{role}': in brackets is what counts an array's elements: that of a device list or of returned handles")
+    if bracket and other.removesuffix("]") not in names:
+        raise TableError(f"'{role}': no such argument")
+    return element, names.index(other.removesuffix("]")) if bracket else -1
 
 
 def parse_size(expression, names):
@@ -190,9 +202,11 @@ def parse_row(row):
     if attrs.get("ctx", "none") not in CONTEXT_EFFECTS:
         raise TableError(f"unknown ctx '{attrs['ctx']}'")
     arguments, names, structs, by_value = [], [], [], 0
+    all_names = re.findall(r"(\w+):", row["args"])
     words = {"x86": 0, "arm64": 0}
     for part in filter(None, (p.strip() for p in row["args"].split(","))):
         name, _, role = part.partition(":")
+        role, count = parse_count(role, all_names)
         cpp_role, out, struct, x86, arm64 = parse_role(role)
         place = {arch: words[arch] if used else -1 for arch, used in (("x86", x86), ("arm64", arm64))}
         if name in names:
@@ -208,6 +222,8 @@ def parse_row(row):
             place["x86"] = REGISTER_WORDS + by_value
             by_value += BY_VALUE[struct]
             holder = ", -1, 0, BY_VALUE"
+        if count >= 0:
+            holder = f", -1, 0, false, {count}"
         arguments.append(f'{{"{name}", Role::{cpp_role}, {str(out).lower()}, Struct::{struct}, '
                          f'WORD({place["x86"]}, {place["arm64"]}){holder}}}')
     if by_value and words["x86"] > REGISTER_WORDS:

@@ -77,7 +77,8 @@ struct cb_head {
 #define CB_PLAIN_ARGS 11 /* of a call of which nothing else is read: what cuLaunchKernel has */
 #define CB_MAX_OUTS 2    /* a function's out-pointers that are followed */
 #define CB_MAX_RETURNED 4
-#define CB_MAX_STRUCT 232                                  /* all structs together */
+#define CB_MAX_LISTED 32  /* elements of an array: more than a host has GPUs */
+#define CB_MAX_STRUCT 232 /* all structs together */
 #define CB_ENTRY_WORDS (CB_PLAIN_ARGS + CB_MAX_STRUCT / 8) /* arguments and structs */
 #define CB_SHORT_STRING 232 /* tried first; nearly all fit. The BPF stack is small */
 #define CB_LONG_STRING 4096
@@ -311,9 +312,12 @@ enum cb_read_kind {
   CB_READ_NOTHING, /* the row behind the last */
   CB_READ_STRUCT,  /* at entry */
   CB_READ_ARRAY,   /* the same, but only as many words as the word `count` says */
+  CB_READ_INTS,    /* the same, 4 bytes each, by the low half of `count`; for a null pointer none */
   CB_READ_STRING,  /* at entry; the last row */
   CB_READ_RETURN,  /* at return, if the call succeeded; for a null pointer nothing is read */
   CB_READ_ONLY,    /* at return: the rest is read only if the low half of `base` is `size` */
+  CB_READ_LIST,    /* as CB_READ_RETURN, but as many words as the low half of the argument `count`
+                      says, and zeros may follow; the first row, and the only one at return */
 };
 struct cb_read {
   __u8 kind; /* enum cb_read_kind */
@@ -329,10 +333,16 @@ struct cb_read {
 #define CB_READS 1024 /* rows of all functions; equal ones share them */
 CB_STATIC_ASSERT(sizeof(struct cb_read) == 8, "cb_read");
 
+/* How many elements are read, by an int's word: its upper half is not defined. */
+static inline __attribute__((always_inline)) __u64 cb_listed(__u64 count, __u64 most) {
+  return (__u32)count < most ? (__u32)count : most;
+}
+
 /* BPF's verifier bounds a read's place and its size apart. So beyond the words that a plain call
  * may have, only small structs can be read. */
 #define CB_SMALL_STRUCT 64
 static inline __attribute__((always_inline)) int cb_read_fits(const struct cb_read* read) {
+  if (read->kind == CB_READ_LIST) return read->to == 0 && read->size <= CB_MAX_LISTED * 8;
   if (read->kind >= CB_READ_RETURN) return read->to < CB_MAX_RETURNED;
   if (read->to <= CB_PLAIN_ARGS) return read->size <= CB_MAX_STRUCT;
   return read->kind != CB_READ_STRING && read->size <= CB_SMALL_STRUCT &&

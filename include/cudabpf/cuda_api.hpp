@@ -96,6 +96,7 @@ enum class Struct : std::uint8_t {
   graph_node,
   sizes,
   comm_id,
+  devices,  // an array of ordinals
 };
 
 // NCCL's types of elements and its reductions: "bfloat16", "sum". Empty: not known.
@@ -103,7 +104,7 @@ std::string_view nccl_type_name(std::uint32_t type);
 std::string_view nccl_op_name(std::uint32_t op);
 std::uint8_t nccl_type_bytes(std::uint32_t type);  // 0: not known
 
-// How many words of 8 bytes are read of one; for `sizes`, an array, the maximum.
+// How many words of 8 bytes are read of one; of an array, the maximum.
 unsigned struct_words(Struct layout);
 
 struct Argument {
@@ -115,7 +116,8 @@ struct Argument {
   // A struct may lie behind a pointer in an earlier argument's struct: its offset there.
   std::int8_t holder = -1;
   std::uint8_t pointer_at = 0;
-  bool by_value = false;  // `word` is the first of the struct's own
+  bool by_value = false;   // `word` is the first of the struct's own
+  std::int8_t count = -1;  // of an array: the argument that says how many elements it has
 };
 
 // How many bytes a call moves or reserves: a product of arguments, or the sum of an array.

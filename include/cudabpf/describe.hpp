@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "cudabpf/event.hpp"
 
@@ -12,6 +13,10 @@ namespace cudabpf {
 // From what was recorded at entry.
 Details describe_entry(const Function& function, std::span<const std::uint64_t> words,
                        std::span<const std::byte> structure);
+
+// The ordinals in the array of devices that the call was given, as many as were read.
+std::vector<std::int32_t> listed_devices(const Function& function,
+                                         std::span<const std::byte> structure);
 
 // Adds what the call returned through its out-pointers (nothing if it failed). A null out-pointer
 // yields no value.

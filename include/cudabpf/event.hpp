@@ -201,8 +201,10 @@ struct Call {
   const KernelName* kernel = nullptr;   // the launched kernel; null if unknown
   const GraphContent* graph = nullptr;  // what the launched graph holds
   GraphUnknown graph_unknown = GraphUnknown::none;
+  std::span<const std::int32_t> devices;  // that an argument lists
   // What a call of NCCL names or makes, its number among that one's operations, and the open group
   const Communicator* communicator = nullptr;
+  std::span<const Communicator* const> also_made;  // by a call that makes several
   std::uint64_t sequence = 0;
   std::uint64_t group = 0;
   const RangePath* range = nullptr;  // the innermost range in which it was made

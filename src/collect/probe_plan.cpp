@@ -37,8 +37,7 @@ class Reads {
   Reads(const Function& function, unsigned words) : function_(function), words_(words) {
     // What is read at return comes first: reading ends at the first row that fails.
     for (const Argument& argument : function.arguments)
-      if (argument.out && is_recorded(argument) && returned_ < CB_MAX_OUTS)
-        add_return(byte(argument.word), 0, is_narrow(argument.role) ? 4 : 8);
+      if (argument.out && is_recorded(argument) && returned_ < CB_MAX_OUTS) add_out(argument);
     bool has_struct = false;
     for (const Argument& argument : function.arguments)
       if (argument.role == Role::in_struct && !argument.by_value)
@@ -59,6 +58,17 @@ class Reads {
     return fits;
   }
 
+  void add_out(const Argument& argument) {
+    if (argument.count < 0)
+      return add_return(byte(argument.word), 0, is_narrow(argument.role) ? 4 : 8);
+    add({abi::CB_READ_LIST, byte(argument.word), 0, word_of_count(argument), 0, CB_MAX_LISTED * 8});
+    returned_ = CB_MAX_RETURNED;  // nothing else has room
+  }
+
+  std::uint8_t word_of_count(const Argument& argument) const {
+    return byte(function_.arguments[static_cast<std::size_t>(argument.count)].word);
+  }
+
   void add_return(std::uint8_t base, std::uint16_t offset, std::uint16_t size) {
     add({abi::CB_READ_RETURN, base, byte(returned_++), 0, offset, size});
   }
@@ -70,6 +80,10 @@ class Reads {
     if (argument.holder >= 0) {
       const Argument& holder = function_.arguments[static_cast<std::size_t>(argument.holder)];
       read.base = byte(words_ + struct_words_before(function_, holder) + argument.pointer_at / 8U);
+    }
+    if (argument.count >= 0) {
+      read.kind = abi::CB_READ_INTS;
+      read.count = word_of_count(argument);
     }
     const SizeRule& rule = function_.size;
     if (rule.kind == SizeRule::Kind::sum_of_array) {

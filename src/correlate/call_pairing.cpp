@@ -34,6 +34,7 @@ void CallPairing::fill_frame(Frame& frame, const Record& record, const Function&
   frame.payload = record.payload;
   if (record.has_text) frame.text.assign(record.text);
   frame.details = describe_entry(function, record.words, record.structure);
+  frame.devices = listed_devices(function, record.structure);
 }
 
 void CallPairing::entered(const Record& record, const Function& function) {
@@ -102,6 +103,7 @@ Call CallPairing::call_of(const Frame& frame, ThreadId of) const {
   call.text = frame.text;
   call.has_text = frame.has_text;
   call.details = frame.details;
+  call.devices = frame.devices;
   call.payload = frame.payload;
   call.kernel = frame.kernel;
   call.communicator = frame.communicator.get();

@@ -1,5 +1,6 @@
 #include "cudabpf/describe.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <initializer_list>
 
@@ -207,6 +208,7 @@ void describe_struct(const Function& function, Struct layout, Bytes bytes, Detai
       break;
     case Struct::none:
     case Struct::sizes:
+    case Struct::devices:
       break;
   }
 }
@@ -326,6 +328,19 @@ Details describe_entry(const Function& function, Words words, Bytes structure) {
       describe_struct(function, argument.layout, structure.subspan(at), details);
   }
   return details;
+}
+
+std::vector<std::int32_t> listed_devices(const Function& function, Bytes structure) {
+  std::vector<std::int32_t> devices;
+  if (structure.empty()) return devices;
+  for (const Argument& argument : function.arguments) {
+    if (argument.layout != Struct::devices) continue;
+    std::size_t at = struct_words_before(function, argument) * sizeof(std::uint64_t);
+    Bytes list = structure.subspan(std::min(at, structure.size()));
+    devices.resize(list.size() / sizeof(std::int32_t));
+    std::memcpy(devices.data(), list.data(), devices.size() * sizeof(std::int32_t));
+  }
+  return devices;
 }
 
 void describe_outs(const Function& function, Words words, Words outs, Details& details) {

@@ -38,7 +38,7 @@ bool parse_entry(Record& record, Bytes rest) {
 
 bool parse_return(Record& record, Bytes rest) {
   std::size_t count = rest.size() / sizeof(std::uint64_t);
-  if (count > CB_MAX_RETURNED || rest.size() % sizeof(std::uint64_t)) return false;
+  if (count > CB_MAX_LISTED || rest.size() % sizeof(std::uint64_t)) return false;
   record.words = {reinterpret_cast<const std::uint64_t*>(rest.data()), count};
   return true;
 }

@@ -56,6 +56,7 @@ void Positions::note(const Call& call, bool open) {
     making_.emplace(*call.details.identity,
                     Making{call.pid, call.ts, number<std::int32_t>(call, Role::rank),
                            number<std::int32_t>(call, Role::ranks)});
+  for (const Communicator* of : call.also_made) member_of(*of);
   if (!call.communicator || call.parent) return;
   Member* member = member_of(*call.communicator);
   if (!member) return;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "cudabpf/abi.h"
+
 namespace cudabpf {
 
 namespace {
@@ -33,13 +35,21 @@ struct StructSize {
 };
 // How many 8-byte words are read of a struct; sizes from the CUDA 13.0 headers.
 constexpr StructSize STRUCT_SIZES[] = {
-    {Struct::memcpy2d, 128 / 8},      {Struct::memcpy3d, 200 / 8},
-    {Struct::memcpy3d_peer, 200 / 8}, {Struct::launch_config, 56 / 8},
-    {Struct::launch_params, 56 / 8},  {Struct::alloc_prop, 32 / 8},
-    {Struct::pool_props, 88 / 8},     {Struct::kernel_node, 72 / 8},
-    {Struct::kernel_node_v1, 56 / 8}, {Struct::memset_node, 40 / 8},
-    {Struct::alloc_node, 112 / 8},    {Struct::graph_node, 232 / 8},  // as far as it is looked at
-    {Struct::sizes, 200 / 8},         {Struct::comm_id, 128 / 8},
+    {Struct::memcpy2d, 128 / 8},
+    {Struct::memcpy3d, 200 / 8},
+    {Struct::memcpy3d_peer, 200 / 8},
+    {Struct::launch_config, 56 / 8},
+    {Struct::launch_params, 56 / 8},
+    {Struct::alloc_prop, 32 / 8},
+    {Struct::pool_props, 88 / 8},
+    {Struct::kernel_node, 72 / 8},
+    {Struct::kernel_node_v1, 56 / 8},
+    {Struct::memset_node, 40 / 8},
+    {Struct::alloc_node, 112 / 8},
+    {Struct::graph_node, 232 / 8},  // as far as it is looked at
+    {Struct::sizes, 200 / 8},
+    {Struct::comm_id, 128 / 8},
+    {Struct::devices, CB_MAX_LISTED * 4 / 8},
 };
 
 // ncclDataType_t and ncclRedOp_t, in order.

@@ -1,5 +1,6 @@
-// Calls a function of its own of which all is read that rows can say (wide_function.hpp), in every
-// way in which this kernel attaches probes, and compares its records with what it was given.
+// Calls functions of its own of which all is read that rows can say (wide_function.hpp; and one
+// that fills in an array), in every way in which this kernel attaches probes, and compares their
+// records with what they were given.
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fcntl.h>
@@ -41,6 +42,13 @@ extern "C" BY_ABI int wide(std::uint64_t* made, const WideOuter*, std::uint64_t,
                            std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
                            std::uint64_t, std::uint64_t, std::uint64_t, const WideConfig*) {
   *made = MADE;
+  asm volatile("" ::: "memory");
+  return 0;
+}
+
+// As ncclCommInitAll.
+extern "C" BY_ABI int fill(std::uint64_t* handles, int count, const int*) {
+  for (int i = 0; i < count; i++) handles[i] = MADE + static_cast<std::uint64_t>(i);
   asm volatile("" ::: "memory");
   return 0;
 }
@@ -103,6 +111,22 @@ std::vector<Words> call(const std::uint64_t* inner, bool readable) {
   return {entry, {MADE}};
 }
 
+// The same, of an array of this many, with devices or none.
+std::vector<Words> call_fill(int count, const std::array<int, 4>* devices) {
+  static std::uint64_t handles[CB_MAX_LISTED + 1];
+  const int* list = devices ? devices->data() : nullptr;
+  fill(handles, count, list);
+  auto address = [](const void* at) { return reinterpret_cast<std::uint64_t>(at); };
+  Words entry{address(handles), static_cast<std::uint64_t>(count), address(list)}, ret;
+  if (devices) {
+    entry.resize(entry.size() + sizeof(*devices) / sizeof(std::uint64_t));
+    memcpy(&entry[3], list, sizeof(*devices));
+  }
+  for (int i = 0; i < CB_MAX_LISTED; i++)
+    ret.push_back(i < count ? MADE + static_cast<std::uint64_t>(i) : 0);
+  return {entry, ret};
+}
+
 std::string trace_it(const Features& features) {
   ProbeSet::Options options;
   options.ring_size = 64 << 10;
@@ -112,7 +136,9 @@ std::string trace_it(const Features& features) {
   LibraryFile file{Fd(open("/proc/self/exe", O_RDONLY | O_CLOEXEC)), {}, {}, nullptr};
   PlannedProbe probe{plan_for(wide_function(), 1),
                      file_offset(reinterpret_cast<const void*>(&wide)), false, false};
-  auto attached = set.attach(file, {probe});
+  PlannedProbe filling{plan_for(*find_function("ncclCommInitAll"), 2),
+                       file_offset(reinterpret_cast<const void*>(&fill)), false, false};
+  auto attached = set.attach(file, {probe, filling});
   if (!attached) return attached.error().message;
   set.select_process(static_cast<std::uint32_t>(getpid()));
 
@@ -120,13 +146,17 @@ std::string trace_it(const Features& features) {
   static const auto* NOWHERE = reinterpret_cast<const std::uint64_t*>(8);
   std::vector<Words> wanted = call(INNER.data(), true);
   for (Words& words : call(NOWHERE, false)) wanted.push_back(std::move(words));
+  static const std::array<int, 4> DEVICES{3, 1, 0, 2};
+  for (auto& records : {call_fill(4, &DEVICES), call_fill(CB_MAX_LISTED + 1, nullptr)})
+    wanted.insert(wanted.end(), records.begin(), records.end());
   Seen seen;
   ring_buffer* ring = ring_buffer__new(bpf_map__fd(set.ring()), take, &seen, nullptr);
   if (!ring) return "the ring cannot be read";
   ring_buffer__consume(ring);
   ring_buffer__free(ring);
   if (seen.words != wanted) return "its records have other words";
-  if (seen.flags != std::vector<unsigned>{0, 0, abi::CB_READ_FAULT, 0}) return "other flags";
+  if (seen.flags != std::vector<unsigned>{0, 0, abi::CB_READ_FAULT, 0, 0, 0, 0, 0})
+    return "other flags";
   return {};
 }
 

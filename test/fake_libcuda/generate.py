@@ -80,13 +80,13 @@ def c_type(role):
 
 
 def read_table(path):
-    """Rows as (symbol, api name, [(argument, role)])."""
+    """Rows as (symbol, api name, [(argument, role)]); a role's [OTHER] is left out."""
     rows = []
     with open(path, encoding="utf-8") as table:
         lines = [line.rstrip("\n") for line in table if not line.startswith("#") and line.strip()]
     for line in lines[1:]:
         columns = line.split("\t")
-        arguments = columns[5] if len(columns) > 5 else ""
+        arguments = re.sub(r"\[\w+\]", "", columns[5]) if len(columns) > 5 else ""
         pairs = [tuple(part.strip().split(":")) for part in arguments.split(",")
                  if part.strip() and "@" not in part]  # a struct that another points to is no argument
         rows.append((columns[0], columns[1], pairs))

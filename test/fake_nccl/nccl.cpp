@@ -193,8 +193,15 @@ std::string list(const Values& values) {
   return "[" + text + "]";
 }
 
-std::vector<uint64_t> values_of(const std::vector<Out>& outs) {
+// What the call wrote: an array, or a value through each pointer.
+std::vector<uint64_t> values_of(std::string_view name, const std::vector<uint64_t>& words,
+                                const std::vector<Out>& outs) {
   std::vector<uint64_t> values;
+  if (name == "ncclCommInitAll") {
+    const auto* handles = pointer<uint64_t>(words[0]);
+    values.assign(handles, handles + number(words[1]));
+    return values;
+  }
   for (const Out& out : outs) {
     values.push_back(0);
     if (out.to) std::memcpy(&values.back(), out.to, out.size);
@@ -231,9 +238,10 @@ uint32_t called(const char* symbol, const std::vector<uint64_t>& words,
   uint32_t result = does(symbol, words);
   depth--;
   log("{\"symbol\":\"" + std::string(symbol) + "\",\"tid\":" + std::to_string(gettid()) +
-      ",\"args\":" + list(words) + ",\"ret\":" + std::to_string(result) + ",\"outs\":" +
-      list(values_of(outs)) + ",\"id\":\"" + id + "\",\"nested\":" + std::to_string(nested) +
-      ",\"begin_ns\":" + std::to_string(begin) + ",\"end_ns\":" + std::to_string(now()) + "}\n");
+      ",\"args\":" + list(words) + ",\"ret\":" + std::to_string(result) +
+      ",\"outs\":" + list(values_of(symbol, words, outs)) + ",\"id\":\"" + id +
+      "\",\"nested\":" + std::to_string(nested) + ",\"begin_ns\":" + std::to_string(begin) +
+      ",\"end_ns\":" + std::to_string(now()) + "}\n");
   return result;
 }
 

@@ -9,14 +9,19 @@ copies = [ctypes.CDLL(path) for path in sys.argv[2].split(",")]
 class Id(ctypes.Structure):
     _fields_ = [("bytes", ctypes.c_ubyte * 128)]
 word, half = ctypes.c_uint64, ctypes.c_int
-context, stream, other, event, graph, launched = (word() for _ in range(6))
+graph, launched, other, event = (word() for _ in range(4))
 cuda.cuInit(0)
-cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
-cuda.cuCtxSetCurrent(context)
-for one in stream, other:
-    cuda.cuStreamCreate(ctypes.byref(one), 1)
-cuda.cuEventCreate(ctypes.byref(event), 0)
-made = {}
+used, made = {}, {}
+def use(device):  # each has a stream of its own
+    global stream
+    if device not in used:
+        used[device] = context, stream = word(), word()
+        cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
+        cuda.cuCtxSetCurrent(context)
+        cuda.cuStreamCreate(ctypes.byref(stream), 1)
+    context, stream = used[device]
+    cuda.cuCtxSetCurrent(context)
+use(0)
 def identity(seed):
     return Id((ctypes.c_ubyte * 128)(*[(seed * 7 + i) % 256 for i in range(128)]))
 def new(name):
@@ -48,9 +53,10 @@ def step(nccl, function, *arguments):
         ids = (Id * 2)(identity(seed), identity(seed + 1))
         f(new(name), half(ranks), half(rank), half(2), ids, word(0))
     elif function == "ncclCommInitAll":
-        handles = (ctypes.c_uint64 * len(arguments))()
-        f(handles, half(len(arguments)), word(0))
-        made.update({name: word(handle) for name, handle in zip(arguments, handles)})
+        names, *devices = arguments
+        handles = (ctypes.c_uint64 * len(names))()
+        f(handles, half(len(names)), (half * len(devices))(*devices) if devices else word(0))
+        made.update({name: word(handle) for name, handle in zip(names, handles)})
     elif function == "ncclCommSplit":
         name, comm, color, key = arguments
         f(made[comm], half(color), half(key), new(name), word(0))
@@ -63,6 +69,8 @@ def step(nccl, function, *arguments):
         f(made[arguments[0]], ctypes.byref(half()))
     elif function in ("ncclGroupStart", "ncclGroupEnd"):
         f()
+    elif function == "device":
+        use(arguments[0])
     elif function == "capture":
         cuda.cuStreamBeginCapture_v2(stream, half(0))
     elif function == "instantiate":
@@ -71,6 +79,9 @@ def step(nccl, function, *arguments):
     elif function == "launch":
         cuda.cuGraphLaunch(launched, stream)
     elif function == "other stream":  # which waits for this one
+        if not other:
+            cuda.cuStreamCreate(ctypes.byref(other), 1)
+            cuda.cuEventCreate(ctypes.byref(event), 0)
         cuda.cuEventRecord(event, stream)
         cuda.cuStreamWaitEvent(other, event, half(0))
         stream, other = other, stream
@@ -149,6 +160,9 @@ class Truth:
                 group[1] = self.group
         elif name in ("CommInitRank", "CommInitRankScalable"):
             self.make(call["outs"][0], identity=call["id"], rank=args[2], ranks=args[1])
+        elif name == "CommInitAll":
+            for rank, handle in enumerate(call["outs"]):
+                self.make(handle, identity=("all", call["begin_ns"]), rank=rank, ranks=args[1])
         elif name in ("CommSplit", "CommShrink"):
             parent = self.comms[args[0]]
             parent["children"] += 1

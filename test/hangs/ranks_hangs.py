@@ -92,6 +92,15 @@ class Live(harness.LiveTest):
         self.assertEqual(stuck["seq"], sequence)
         self.assertEqual((stuck["recorded"], stuck["ranks"]), (len(programs), programs[0][0][-1]))
 
+    def check_one_process(self):
+        """Ranks that one thread has: it waits for the first, and has forgotten the other."""
+        both = [["ncclAllReduce", 64, 9, 0, name] for name in "ab"]
+        reports, messages = self.hang("one_process", [[["ncclCommInitAll", ["a", "b"]], *both, *WAITS]])
+        self.assertEqual([report["kind"] for report in reports], ["missing_enter"], messages)
+        stuck, = reports[0]["communicators"]
+        self.assertEqual([(member["rank"], member.get("named")) for member in stuck["members"]], [(0, None), (1, "missing_enter")])
+        self.assertEqual((stuck["seq"], stuck["recorded"], stuck["ranks"]), (2, 2, 2))
+
     def check_nobody(self):
         """Ranks that are late by less than the limit, for longer than that"""
         steps = [SUM, ["sleep", 0.3], GATHER, ["sync"]] * 12
@@ -109,8 +118,9 @@ class Live(harness.LiveTest):
 
     def test_who_is_named(self):
         """All at once: they take seconds, and hardly any of the processor's time."""
-        with concurrent.futures.ThreadPoolExecutor(len(HANGS) + 2) as pool:
-            for done in [pool.submit(self.check_nobody), pool.submit(self.check_over), *(pool.submit(self.check_hang, name) for name in HANGS)]:
+        with concurrent.futures.ThreadPoolExecutor(len(HANGS) + 3) as pool:
+            others = (self.check_nobody, self.check_over, self.check_one_process)
+            for done in [*map(pool.submit, others), *(pool.submit(self.check_hang, name) for name in HANGS)]:
                 done.result()
 
     def test_losses(self):

@@ -7,6 +7,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -283,23 +284,28 @@ TEST_CASE("A place that is wrong is noticed") {
   CHECK_THAT(patch_and_call({&astray, 1}), ContainsSubstring("the way out"));
 }
 
-TEST_CASE("A site that makes no sense is left alone") {
+namespace {
+
+// What becomes of a site that would be patched without this change.
+unsigned char outcome_of(const std::function<void(abi::ci_site&)>& change) {
   // cmpl $0x321cba00,…(%rip); je to 24; jmp *slot
   Beginning sound =
       beginning_of("cmpl; je; jmp", 0, bytes_of_hex("813dae584b0100ba1c32740cff25be103b01"));
-  abi::ci_site site = site_of(sound, 0);
-  auto outcome_of = [&](auto change) {
-    abi::ci_site changed = site;
-    change(changed);
-    Code code(1);
-    code.put(0, 0, sound.code, {});
-    std::vector<std::byte> before(code.at(0), code.at(detour::CODE));
-    unsigned char outcome = abi::CI_REFUSED;
-    patch_code(code.at(0), code.size(), &changed, 1, &outcome);
-    bool untouched = std::equal(before.begin(), before.end(), code.at(0));
-    CHECK(untouched == (outcome != abi::CI_PATCHED));
-    return outcome;
-  };
+  abi::ci_site changed = site_of(sound, 0);
+  change(changed);
+  Code code(1);
+  code.put(0, 0, sound.code, {});
+  std::vector<std::byte> before(code.at(0), code.at(detour::CODE));
+  unsigned char outcome = abi::CI_REFUSED;
+  patch_code(code.at(0), code.size(), &changed, 1, &outcome);
+  bool untouched = std::equal(before.begin(), before.end(), code.at(0));
+  CHECK(untouched == (outcome != abi::CI_PATCHED));
+  return outcome;
+}
+
+}  // namespace
+
+TEST_CASE("A site that makes no sense is left alone") {
   CHECK(outcome_of([](abi::ci_site&) {}) == abi::CI_PATCHED);
   const std::vector<void (*)(abi::ci_site&)> CHANGES = {
       [](abi::ci_site& one) { one.kept = 0; },
@@ -319,22 +325,42 @@ TEST_CASE("A site that makes no sense is left alone") {
       [](abi::ci_site& one) { one.above = CI_USUAL_ABOVE - 1; },
       [](abi::ci_site& one) { one.above = CI_MAX_ABOVE + 1; },
       [](abi::ci_site& one) { one.plan.nargs = CB_MAX_ARGS + 1; },
-      // Rows that would write beyond their record, or before its structs, or look outside of it.
-      [](abi::ci_site& one) { one.reads[7] = {abi::CB_READ_STRUCT, 0, 6, 0, 0, 240}; },
-      [](abi::ci_site& one) { one.reads[0] = {abi::CB_READ_STRUCT, 0, 12, 0, 0, 72}; },
-      [](abi::ci_site& one) { one.reads[0] = {abi::CB_READ_STRUCT, 0, 33, 0, 0, 64}; },
-      [](abi::ci_site& one) { one.reads[0] = {abi::CB_READ_STRUCT, 0, 5, 0, 0, 8}; },
-      [](abi::ci_site& one) { one.reads[0] = {abi::CB_READ_STRUCT, CB_ENTRY_WORDS, 6, 0, 0, 8}; },
-      [](abi::ci_site& one) { one.reads[0] = {abi::CB_READ_ARRAY, 0, 6, CB_ENTRY_WORDS, 0, 8}; },
-      [](abi::ci_site& one) { one.reads[0] = {abi::CB_READ_STRING, 0, 12, 0, 0, 0}; },
-      [](abi::ci_site& one) { one.reads[0] = {abi::CB_READ_RETURN, 0, 4, 0, 0, 8}; },
-      [](abi::ci_site& one) { one.reads[0] = {abi::CB_READ_RETURN, 0, 0, 0, 0, 16}; },
-      [](abi::ci_site& one) { one.reads[0] = {abi::CB_READ_RETURN, 68, 0, 0, 0, 8}; },
       [](abi::ci_site& one) { one.code[5] ^= 1; },
       [](abi::ci_site& one) { one.offset = 1 << 20; },
   };
   for (std::size_t i = 0; i < CHANGES.size(); i++) {
     INFO("change " << i);
     CHECK(outcome_of(CHANGES[i]) == abi::CI_DIFFERS);
+  }
+}
+
+TEST_CASE("Rows that would write beyond their record, or look outside of it, are left alone") {
+  using Row = std::pair<std::size_t, abi::cb_read>;
+  auto with = [](const Row& row) {
+    return outcome_of([&](abi::ci_site& one) { one.reads[row.first] = row.second; });
+  };
+  CHECK(with({0, {abi::CB_READ_INTS, 0, 6, 1, 0, CB_MAX_LISTED * 4}}) == abi::CI_PATCHED);
+  CHECK(with({0, {abi::CB_READ_LIST, 0, 0, 1, 0, CB_MAX_LISTED * 8}}) == abi::CI_PATCHED);
+  const std::vector<Row> ROWS = {
+      {7, {abi::CB_READ_STRUCT, 0, 6, 0, 0, 240}},
+      {0, {abi::CB_READ_STRUCT, 0, 12, 0, 0, 72}},
+      {0, {abi::CB_READ_STRUCT, 0, 33, 0, 0, 64}},
+      {0, {abi::CB_READ_STRUCT, 0, 5, 0, 0, 8}},  // before its structs
+      {0, {abi::CB_READ_STRUCT, CB_ENTRY_WORDS, 6, 0, 0, 8}},
+      {0, {abi::CB_READ_ARRAY, 0, 6, CB_ENTRY_WORDS, 0, 8}},
+      {0, {abi::CB_READ_INTS, 0, 6, CB_ENTRY_WORDS, 0, 8}},
+      {0, {abi::CB_READ_STRING, 0, 12, 0, 0, 0}},
+      {0, {abi::CB_READ_RETURN, 0, 4, 0, 0, 8}},
+      {0, {abi::CB_READ_RETURN, 0, 0, 0, 0, 16}},
+      {0, {abi::CB_READ_RETURN, 68, 0, 0, 0, 8}},
+      {0, {abi::CB_READ_LIST, 0, 0, 1, 0, CB_MAX_LISTED * 8 + 8}},
+      {0, {abi::CB_READ_LIST, 0, 1, 1, 0, 8}},
+      {1, {abi::CB_READ_LIST, 0, 0, 1, 0, 8}},  // another comes before it
+      {0, {abi::CB_READ_LIST, CB_MAX_ARGS, 0, 1, 0, 8}},
+      {0, {abi::CB_READ_LIST, 0, 0, CB_MAX_ARGS, 0, 8}},
+  };
+  for (std::size_t i = 0; i < ROWS.size(); i++) {
+    INFO("row " << i);
+    CHECK(with(ROWS[i]) == abi::CI_DIFFERS);
   }
 }

@@ -199,6 +199,37 @@ TEST_CASE("What follows a condition is read at return only if it is met") {
   CHECK(returned.words == Words{5, CB_NODE_CONDITIONAL, 8});
 }
 
+TEST_CASE("An array that a call fills in is recorded as far as an argument says, and no further") {
+  EdgeOfMemory edge;
+  Plan plan = plan_for(*find_function("ncclCommInitAll"), 1);
+  char* array = edge.before(3 * 8);
+  Words handles{7, 8, 9};
+  std::memcpy(array, handles.data(), 3 * 8);
+  constexpr std::uint64_t GARBAGE = 0xdead'0000'0000;  // in an int's upper half
+  std::array<std::int32_t, 3> devices{5, 0, 3};
+  auto records = records_of(plan, {address_of(array), GARBAGE | 3, address_of(devices.data())});
+  CHECK(records[0].head.flags == 0);
+  CHECK(records[0].head.struct_size == 3 * 4);
+  CHECK(Words(records[0].words.begin() + 3, records[0].words.end()) == Words{5, 3});
+  CHECK(records[1].head.flags == 0);
+  CHECK(records[1].words == handles);
+
+  // No devices, and no more than there is room for; a call that failed has made nothing.
+  Words many(CB_MAX_LISTED + 1);
+  records = records_of(plan, {address_of(many.data()), GARBAGE | many.size(), 0});
+  CHECK(records[0].head.flags == 0);
+  CHECK(records[0].head.struct_size == 0);
+  CHECK(records[1].words.size() == CB_MAX_LISTED);
+  CHECK(records_of(plan, {address_of(array), 3, 0}, false, 1)[1].words.empty());
+  CHECK(records_of(plan, {0, 3, 0})[1].words.empty());
+
+  // One more lies beyond the edge.
+  records = records_of(plan, {address_of(array), 4, address_of(edge.before(4))});
+  CHECK(records[0].head.flags == abi::CB_READ_FAULT);
+  CHECK(records[1].head.flags == abi::CB_READ_FAULT);
+  CHECK(records[1].words.empty());
+}
+
 TEST_CASE("Pointers to nowhere are faults, and nothing else") {
   EdgeOfMemory edge;
   Plan plan =

@@ -60,10 +60,10 @@ class Live(harness.LiveTest):
                 found[int(path.split(".")[-2])] = [json.loads(line) for line in file]
         return found
 
-    def traced_steps(self, *threads, flags=(), libraries=(NCCL,), law=True):
+    def traced_steps(self, *threads, flags=(), libraries=(NCCL,), law=True, fake=None):
         command = [harness.PYTHON, "-c", PROGRAM, LIBRARY, ",".join(libraries), json.dumps(threads)]
         given = [word for library in libraries for word in ("--library", library)]
-        trace = self.traced(command, "--library", LIBRARY, *given, *flags)
+        trace = self.traced(command, "--library", LIBRARY, *given, *flags, fake=fake)
         if law:
             self.check_law(trace)
         return trace
@@ -124,6 +124,36 @@ class Live(harness.LiveTest):
         self.assertEqual((split[0]["rank"], split[0]["ranks"]), (1, 0))  # as the simulated NCCL says when it is asked
         self.assertNotIn("rank", split[1])
         self.assertEqual(len(handles), 2)
+
+    def test_init_all(self):
+        """One call makes the communicators of all ranks, which are one thread's: in groups, and one after the other."""
+        first, second = [["device", 3], ["ncclAllReduce", 8, 9, 0, "a"]], [["device", 1], ["ncclAllReduce", 8, 9, 0, "b"]]
+        both = [["ncclGroupStart"], *first, *second, ["ncclGroupEnd"]]
+        trace = self.traced_steps([
+            ["ncclCommInitAll", ["a", "b"], 3, 1], *both, *first, *second, ["repeat", 40, *both],
+            ["ncclCommSplit", "c", "b", 0, 0], ["ncclAllReduce", 5, 9, 0, "c"], ["ncclCommDestroy", "a"], ["ncclCommDestroy", "b"],
+            ["ncclCommInitAll", ["a", "b", "silent"]], *both, ["fork", [["ncclCommInitAll", ["a", "b"]], *both]], *both],
+            fake={"DEVICES": 4})
+        made = self.check_equal(trace)
+        by_call = [[line for line in made.values() if line["made_by"] == call["id"]]
+                   for call in sorted(trace.named("ncclCommInitAll"), key=lambda call: call["ts"])]
+        self.assertEqual([[(line["rank"], line["ranks"], line["device"]) for line in lines] for lines in by_call],
+                         [[(0, 2, 3), (1, 2, 1)], [(0, 3, 0), (1, 3, 1), (2, 3, 2)], [(0, 2, 0), (1, 2, 1)]])
+        identities = [{line["identity"] for line in lines} for lines in by_call]
+        self.assertEqual([len(one) for one in identities], [1, 1, 1])
+        self.assertEqual(len(set.union(*identities)), 3)
+        self.assertEqual([line for line in trace.lines if line.get("late")], [])
+        known = {one["identity"]: one for one in self.answer("ranks")["communicators"]}[identities[0].pop()]
+        self.assertEqual([(rank["rank"], rank["pid"], rank["entered"]) for rank in known["recorded"]],
+                         [(rank, by_call[0][0]["pid"], 42) for rank in range(2)])
+
+    def test_init_all_of_many(self):
+        """Those that the record has no room for are as those that were there before."""
+        names = [f"rank {number}" for number in range(40)]
+        trace = self.traced_steps([["ncclCommInitAll", names], *(["ncclAllReduce", 8, 9, 0, name] for name in names)])
+        lines = [line for line in trace.lines if line.get("op") == "comm"]
+        self.assertEqual([(line.get("rank"), line.get("ranks"), line.get("late", False)) for line in lines],
+                         [*((rank, 40, False) for rank in range(32)), *[(None, None, True)] * 8])
 
     def test_ranks(self):
         """Eight processes, each a rank of one communicator and of a part of it."""

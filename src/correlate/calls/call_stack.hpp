@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cudabpf/abi.h"
 #include "cudabpf/event.hpp"
@@ -50,6 +51,7 @@ struct Frame {
   std::array<std::uint64_t, CB_MAX_ARGS> words{};
   std::string text;
   Details details;
+  std::vector<std::int32_t> devices;
   std::optional<Freed> freed;
   std::uint64_t payload = 0;
   const KernelName* kernel = nullptr;

@@ -1,5 +1,6 @@
 #include "correlate/learners/communicators.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "cudabpf/describe.hpp"
@@ -18,7 +19,8 @@ bool is_collective(const Function& function) { return function.type == Type::col
 bool is_about(const Function& function, std::initializer_list<Op> ops) {
   return function.type == Type::communicator && std::ranges::find(ops, function.op) != ops.end();
 }
-bool makes(const Function& function) { return is_about(function, {Op::create, Op::create_all}); }
+bool makes(const Function& function) { return is_about(function, {Op::create}); }
+bool makes_all(const Function& function) { return is_about(function, {Op::create_all}); }
 bool makes_of_another(const Function& function) {
   return is_about(function, {Op::split, Op::shrink, Op::grow});
 }
@@ -40,6 +42,21 @@ std::uint64_t identity_of_child(std::uint64_t parent, const Call& call) {
   const std::uint64_t way = how == Op::split ? SPLIT : how == Op::shrink ? SHRINK : GROW;
   auto color = static_cast<std::uint32_t>(number(call, Role::color).value_or(0));
   return identity_of(std::array<std::uint64_t, 4>{parent, way, call.sequence, color});
+}
+
+// NCCL makes up the id itself, which all ranks get inside this one call. So what tells the call
+// from all others stands for it.
+std::uint64_t identity_of_all(const Call& call, std::span<const std::uint64_t> handles) {
+  std::vector<std::uint64_t> words{call.pid, call.ts};
+  words.insert(words.end(), handles.begin(), handles.end());
+  return identity_of(words);
+}
+
+// Without a list, each rank has the device of its number.
+std::optional<std::int32_t> device_of_rank(const Call& call, std::size_t rank) {
+  if (rank < call.devices.size()) return call.devices[rank];
+  bool has_list = argument_of(*call.function, call.words, Role::in_struct) != std::uint64_t{0};
+  return has_list ? std::nullopt : std::optional(static_cast<std::int32_t>(rank));
 }
 
 }  // namespace
@@ -140,6 +157,7 @@ void Communicators::end(const Frame& frame, Call& call) {
   }
   if (!has_succeeded(call)) return;
   if (makes(function)) return made(call, nullptr);
+  if (makes_all(function)) return made_all(call);
   if (of && makes_of_another(function)) return made(call, of);
   if (of && asks(function)) return told(*of, call);
   if (of && ends(function)) forget(frame, call.pid, handle);
@@ -173,6 +191,28 @@ void Communicators::made(Call& call, const Known* parent) {
       made.identity = identity_of_child(*from.identity, call);
   }
   if (Known* of = add(call.pid, call.outs[0], made)) call.communicator = of->communicator.get();
+}
+
+// One for each rank of a communicator, as far as they were recorded; the others stay unknown.
+void Communicators::made_all(Call& call) {
+  made_.clear();
+  Communicator made;
+  made.made_by = call.id;
+  made.ranks = number(call, Role::ranks);
+  auto count = static_cast<std::size_t>(std::max(made.ranks.value_or(0), 0));
+  auto handles = call.outs.first(std::min(call.outs.size(), count));
+  made.identity = identity_of_all(call, handles);
+  for (std::size_t rank = 0; rank < handles.size(); rank++) {
+    const Known* before = known(call.pid, handles[rank]);
+    bool is_twice = before && before->communicator->made_by == call.id;  // so these are no handles
+    if (!handles[rank] || is_twice) continue;
+    made.rank = static_cast<std::int32_t>(rank);
+    made.device = device_of_rank(call, rank);
+    if (Known* of = add(call.pid, handles[rank], made)) made_.push_back(of->communicator.get());
+  }
+  if (made_.empty()) return;
+  call.communicator = made_.front();
+  call.also_made = std::span(made_).subspan(1);
 }
 
 // What the program asks of NCCL says it of a communicator that was there before the trace, too.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "correlate/calls/bounds.hpp"
 #include "correlate/calls/learner.hpp"
@@ -56,6 +57,7 @@ class Communicators : public Learner {
   void follow_group(const Call& call);
   // `parent`: the communicator of which it was made, if it was.
   void made(Call& call, const Known* parent);
+  void made_all(Call& call);
   void told(Known& of, const Call& call);
   void forget(const Frame& frame, std::uint32_t pid, std::uint64_t handle);
 
@@ -64,6 +66,7 @@ class Communicators : public Learner {
   std::map<ThreadId, Group> groups_;  // that are open
   std::size_t kept_ = 0;              // communicators, and their pairs
   std::uint64_t next_number_ = 1, next_group_ = 1;
+  std::vector<const Communicator*> made_;  // by the call that has just ended, which made several
 };
 
 }  // namespace cudabpf

@@ -61,9 +61,12 @@ void JsonlSink::explain(const Call& call) {
     std::string lines = range_names(call.range, call.ts);
     if (call.graph && is_new(graphs_in_part_, call.graph->number, 1))
       lines += graph_line(*call.graph, call.ts);
-    if (call.communicator &&
-        is_new(communicators_in_part_, call.communicator->number, call.communicator->version))
-      lines += communicator_line(*call.communicator, call.ts);
+    auto communicator = [&](const Communicator* of) {
+      if (is_new(communicators_in_part_, of->number, of->version))
+        lines += communicator_line(*of, call.ts);
+    };
+    if (call.communicator) communicator(call.communicator);
+    for (const Communicator* of : call.also_made) communicator(of);
     return lines;
   });
 }

@@ -1,5 +1,6 @@
 #include <catch2/catch_test_macros.hpp>
 #include <numeric>
+#include <span>
 
 #include "correlate/correlating.hpp"
 #include "cudabpf/describe.hpp"
@@ -29,6 +30,18 @@ struct Ranks : Correlating {
     words[2] = 0xdead'0000'0000 | rank;
     std::iota(words.begin() + 6, words.end(), seed);
     call(at(time += 1000, pid), "ncclCommInitRank", words, {comm});
+  }
+  // ncclCommInitAll: of `count` ranks, of which these handles were read. Without devices, the list
+  // is null.
+  const CapturedCall& init_all(const std::vector<std::uint64_t>& handles, std::uint64_t count,
+                               const std::vector<std::int32_t>& devices = {}) {
+    samples::Head head = at(time += 1000);
+    std::uint64_t list = devices.empty() ? 0 : 0x8000;
+    std::vector<std::uint64_t> words{0x7000, 0xdead'0000'0000 | count, list};
+    feed(samples::entry(head, "ncclCommInitAll", words, std::as_bytes(std::span(devices))));
+    head.ts += 100;
+    feed(samples::returned(head, "ncclCommInitAll", 0, handles));
+    return last();
   }
   const CapturedCall& reduce(std::uint64_t comm, std::uint32_t drops = 0, int result = 0) {
     call(at(time += 1000, 10, drops), "ncclAllReduce", {1, 2, 3, 7, 0, comm, 0}, {}, result);
@@ -66,6 +79,57 @@ TEST_CASE("Ranks of one communicator have one identity, by the bytes of its id")
   CHECK(of(calls[0]).ranks == 2);
   CHECK(of(calls[0]).made_by == calls[0].id);
   CHECK(of(calls[1]).number == 2);
+}
+
+TEST_CASE("One call makes the communicators of all ranks") {
+  Ranks ranks;
+  std::vector<std::uint64_t> handles{COMM, COMM + 8, COMM + 16};
+  const CapturedCall& made = ranks.init_all(handles, 3);
+  REQUIRE(made.own_also_made.size() == 2);
+  std::vector<Communicator> all{of(made), made.own_also_made[0], made.own_also_made[1]};
+  CHECK(all[0].identity);
+  for (std::int32_t rank = 0; rank < 3; rank++) {
+    const Communicator& one = all[static_cast<std::size_t>(rank)];
+    CHECK(one.number == static_cast<std::uint64_t>(rank) + 1);
+    CHECK(one.identity == all[0].identity);
+    CHECK(one.rank == rank);
+    CHECK(one.ranks == 3);
+    CHECK(one.device == rank);
+    CHECK(one.made_by == made.id);
+    CHECK_FALSE(one.late);
+    CHECK(of(ranks.reduce(handles[static_cast<std::size_t>(rank)])).number == one.number);
+    CHECK(ranks.last().sequence == 1);
+  }
+  // Another call's are others, also where the handles are the same.
+  CHECK(of(ranks.init_all(handles, 3)).identity != all[0].identity);
+  CHECK(of(ranks.last()).number == 4);
+  ranks.other("ncclCommSplit", {COMM + 8, 1, 0, 0x7000, 0}, {COMM + 24});
+  CHECK(of(ranks.last()).from == 5);
+  CHECK(of(ranks.last()).identity);
+}
+
+TEST_CASE("Where devices are listed, each rank has the one in its place") {
+  Ranks ranks;
+  const CapturedCall& made = ranks.init_all({COMM, COMM + 8}, 2, {5, 3});
+  CHECK(of(made).device == 5);
+  CHECK(made.own_also_made[0].device == 3);
+  // The list could not be read, or not all of it.
+  CHECK_FALSE(ranks.init_all({COMM, COMM + 8}, 2, {5}).own_also_made[0].device);
+}
+
+TEST_CASE("Of a call's communicators, those that were not recorded stay unknown") {
+  Ranks ranks;
+  // Behind an array may be zeros.
+  CHECK(ranks.init_all({COMM, COMM + 8, 0, 0}, 2).own_also_made.size() == 1);
+  // There are more than were read.
+  CHECK(of(ranks.init_all({COMM, COMM + 8}, 40)).ranks == 40);
+  CHECK(ranks.last().own_also_made.size() == 1);
+  CHECK(of(ranks.reduce(COMM + 16)).late);
+  // None was read, or they are no handles.
+  CHECK_FALSE(ranks.init_all({}, 2).own_communicator);
+  CHECK_FALSE(ranks.init_all({0, 0}, 2).own_communicator);
+  CHECK_FALSE(ranks.init_all({COMM}, 0xffffffff).own_communicator);
+  CHECK(ranks.init_all({COMM, COMM}, 2).own_also_made.empty());
 }
 
 TEST_CASE("An identity is the same in every trace of every host") {

@@ -205,11 +205,12 @@ TEST_CASE("Bytes that are no record are refused") {
     }
   }
   SECTION("returns of odd sizes, or with more words than rows may read") {
-    auto bytes = returned({}, std::uint16_t{0}, 0, {1, 2, 3, 4, 5});
-    for (std::size_t extra = 0; extra <= 40; extra++) {
+    std::vector<std::uint64_t> words(CB_MAX_LISTED + 1);
+    auto bytes = returned({}, std::uint16_t{0}, 0, words);
+    for (std::size_t extra = 0; extra <= words.size() * 8; extra++) {
       CAPTURE(extra);
       CHECK(parse_record(bytes.bytes().first(sizeof(abi::cb_head) + extra)).has_value() ==
-            (extra % 8 == 0 && extra <= CB_MAX_RETURNED * 8));
+            (extra % 8 == 0 && extra <= CB_MAX_LISTED * 8));
     }
   }
   SECTION("names that end before their text does") {

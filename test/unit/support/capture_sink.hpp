@@ -26,6 +26,8 @@ struct CapturedCall : Call {
     for (const RangePath* path = call.range; path; path = path->around.get())
       own_range = path->name + (own_range.empty() ? "" : "/") + own_range;
     range = nullptr;
+    for (const Communicator* of : call.also_made) own_also_made.push_back(*of);
+    also_made = {};
   }
   CapturedCall(const CapturedCall&) = delete;
   CapturedCall& operator=(const CapturedCall&) = delete;
@@ -36,6 +38,7 @@ struct CapturedCall : Call {
   std::optional<GraphContent> own_graph;
   std::optional<Communicator> own_communicator;
   std::string own_range;  // "outer/inner"
+  std::vector<Communicator> own_also_made;
 };
 
 struct CaptureSink : Sink {

@@ -52,7 +52,8 @@ TEST_CASE("The generator turns rows into a table, sorted") {
   const std::string rows =
       "cuB\tcuB\tmemory\talloc\tlight\tp:out.ptr, f:f32, w:u64, h:u64\tkind=host size=w*h*4 async\n"
       "cuA\tcuA\tinit\tinit\tfull\n"
-      "cuC\tcuC\tinit\tinit\tfull\tx:in.sizes, y:in.kernel_node@x+16, z:u32\n";
+      "cuC\tcuC\tinit\tinit\tfull\tx:in.sizes, y:in.kernel_node@x+16, z:u32\n"
+      "cuD\tcuD\tinit\tinit\tfull\tx:out.comm[n], n:i32, d:in.devices[n]\n";
   Table table{rows};
   table.meanings =
       "memory\talloc\tmemory\tcounted=allocations memory=alloc one_device\n"
@@ -77,6 +78,9 @@ TEST_CASE("The generator turns rows into a table, sorted") {
   CHECK(made.table.find(
             "{\"y\", Role::in_struct, false, Struct::kernel_node, WORD(-1, -1), 0, 16}") !=
         std::string::npos);
+  CHECK(made.table.find("{\"x\", Role::comm, true, Struct::none, WORD(0, 0), -1, 0, false, 1}") !=
+        std::string::npos);
+  CHECK(made.table.find("Struct::devices, WORD(2, 2), -1, 0, false, 1}") != std::string::npos);
   CHECK(made.table.find("{\"z\", Role::u32, false, Struct::none, WORD(1, 1)}") !=
         std::string::npos);
   CHECK(made.table.find("{\"w\", Role::u64, false, Struct::none, WORD(1, 1)}") !=
@@ -99,6 +103,9 @@ TEST_CASE("The generator refuses a wrong table and says where it is wrong") {
            ":4: 'in.sizes@b+8': no str"},
       Case{"cuB\tcuB\tinit\tinit\tfull\tb:u64, a:in.sizes@b+8\n", ":4: 'in.sizes@b+8': no str"},
       Case{"cuB\tcuB\tinit\tinit\tfull\tb:in.sizes, a:in.sizes@b+4\n", "at a multiple of 8"},
+      Case{"cuB\tcuB\tinit\tinit\tfull\tx:out.u64[n], n:u32\n", ":4: 'out.u64[n]': in brackets"},
+      Case{"cuB\tcuB\tinit\tinit\tfull\tx:in.devices, n:u32\n", ":4: 'in.devices': in brackets"},
+      Case{"cuB\tcuB\tinit\tinit\tfull\tx:out.comm[m], n:u32\n", ":4: 'out.comm[m]': no such"},
       Case{"cuB\tcuB\tinit\tinit\tsome\n", ":4: unknown profile 'some'"},
       Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tsize=y\n", ":4: size: no argument 'y'"},
       Case{"cuB\tcuB\tinit\tinit\tfull\tx:u32\tsize=x*x*x*2\n", ":4: size: cannot read"},

@@ -33,10 +33,14 @@ std::string text(const abi::cb_read& read) {
       return fmt::format("{}: {} bytes at {}", to, size, from);
     case abi::CB_READ_ARRAY:
       return fmt::format("{}: {} bytes at {}, as many words as {}", to, size, from, count);
+    case abi::CB_READ_INTS:
+      return fmt::format("{}: {} bytes at {}, as many ints as {}", to, size, from, count);
     case abi::CB_READ_STRING:
       return fmt::format("{}: string at {}", to, from);
     case abi::CB_READ_RETURN:
       return fmt::format("r{}: {} bytes at {}", to, size, from);
+    case abi::CB_READ_LIST:
+      return fmt::format("r{}: {} bytes at {}, as many words as {}", to, size, from, count);
     case abi::CB_READ_ONLY:
       return fmt::format("only if {} is {}", from, size);
     default:
@@ -193,7 +197,12 @@ TEST_CASE("Everything that the table says is read has a place of its own") {
     for (const abi::cb_read& read : made.reads) {
       CAPTURE(text(read));
       CHECK(abi::cb_read_fits(&read));
-      if (read.kind == abi::CB_READ_RETURN) {
+      if (read.kind == abi::CB_READ_LIST) {
+        CHECK(&read == &made.reads.front());
+        CHECK(argument_at(f, read.base).out);
+        CHECK(takes_four_bytes(argument_at(f, read.count).role));
+        outs_read++;
+      } else if (read.kind == abi::CB_READ_RETURN) {
         CHECK(read.to == returned++);
         if (read.base >= CB_RETURNED) {
           CHECK(read.base < CB_RETURNED + returned - 1);
@@ -217,6 +226,8 @@ TEST_CASE("Everything that the table says is read has a place of its own") {
         }
         CHECK((read.kind == abi::CB_READ_ARRAY) == (f.size.kind == SizeRule::Kind::sum_of_array));
         if (read.kind == abi::CB_READ_ARRAY) CHECK(argument_at(f, read.count).role == Role::u64);
+        if (read.kind == abi::CB_READ_INTS)
+          CHECK(takes_four_bytes(argument_at(f, read.count).role));
       }
     }
     CHECK(structs == 0);
@@ -306,6 +317,8 @@ TEST_CASE("Plans, exactly") {
   CHECK(plan_of("cuGraphAddNode") == Lines{"5 words", "r0: 8 bytes at 0", "5: 232 bytes at 4",
                                            "r1: 4 bytes at 4", "only if r1 is 13",
                                            "r2: 8 bytes at 4+32", "r3: 8 bytes at r2"});
+  CHECK(plan_of("ncclCommInitAll") == Lines{"3 words", "r0: 256 bytes at 0, as many words as 1",
+                                            "3: 128 bytes at 2, as many ints as 1"});
   // The 64-byte handle travels on the stack by value and is no word.
   CHECK(plan_of("cuIpcOpenMemHandle") == Lines{"2 words", "r0: 8 bytes at 0"});
   CHECK(function("cuIpcOpenMemHandle").arguments[1].word == -1);

@@ -69,6 +69,21 @@ struct Ranks {
 
 }  // namespace
 
+TEST_CASE("Of ranks that one call made, one that has entered nothing is named") {
+  Ranks ranks(3);
+  SampleCall made("ncclCommInitAll", {0x7000, 3, 0});
+  std::vector<const Communicator*> others{&ranks.communicators[1], &ranks.communicators[2]};
+  made.communicator = ranks.communicators.data();
+  made.also_made = others;
+  ranks.positions.note(made, false);
+  ranks.enter(0, 1);
+  ranks.enter(1, 1);
+  ranks.wait(0);
+  Hang hang = ranks.hang();
+  CHECK(hang.kind == Kind::missing_enter);
+  CHECK(Ranks::named(hang) == "2");
+}
+
 TEST_CASE("The rank that has not entered what others have is named") {
   Ranks ranks(3);
   ranks.all_enter(1);
