@@ -11,6 +11,7 @@
 #define CUDABPF_INSIDE_H
 
 #include "cudabpf/abi.h"
+#include "cudabpf/ranges.h"
 #include "cudabpf/taping.h"
 
 #ifdef __cplusplus

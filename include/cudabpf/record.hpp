@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "cudabpf/abi.h"
+#include "cudabpf/ranges.h"
 
 namespace cudabpf {
 

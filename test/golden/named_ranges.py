@@ -34,7 +34,7 @@ class Program:
             if one["range"] in self.known:
                 continue
             self.known.add(one["range"])
-            line = {"type": "range", "op": "name", "name": one["name"], "ts": one["ts"], "range": one["range"]}
+            line = {"type": "range", "op": "name", "label": one["name"], "ts": one["ts"], "range": one["range"]}
             if one["in_range"]:
                 line["in_range"] = one["in_range"]
             if one["domain"]:
@@ -44,7 +44,7 @@ class Program:
     def end(self):
         self.explain(self.now)
         one = self.open.pop()
-        line = {"type": "range", "op": one["op"], "name": one["name"], "ts": one["ts"], "duration_us": (self.now - one["ts"]) / 1000,
+        line = {"type": "range", "op": one["op"], "label": one["name"], "ts": one["ts"], "duration_us": (self.now - one["ts"]) / 1000,
                 "pid": PID, "tid": PID, "range": one["range"]}
         if one["domain"]:
             line["domain"] = one["domain"]
@@ -52,7 +52,7 @@ class Program:
 
     def mark(self, name):
         self.explain(self.now)
-        self.emit({"type": "range", "op": "mark", "name": name, "ts": self.now, "pid": PID, "tid": PID, "range": self.open[-1]["range"]}, self.now)
+        self.emit({"type": "range", "op": "mark", "label": name, "ts": self.now, "pid": PID, "tid": PID, "range": self.open[-1]["range"]}, self.now)
 
     def call(self, group, operation, name, took, **more):
         self.ids += 1

@@ -44,7 +44,7 @@ class Live(harness.LiveTest):
         paths = {}
         for line in trace.of("range"):
             if line["op"] == "name":
-                paths[line["range"]] = paths.get(line.get("in_range"), ()) + (line["name"],)
+                paths[line["range"]] = paths.get(line.get("in_range"), ()) + (line["label"],)
         return paths
 
     def check_equal(self, trace, known):
@@ -54,7 +54,7 @@ class Live(harness.LiveTest):
         key = lambda op, name, domain, pid, tid: (op, name, domain, pid, tid)  # noqa: E731
         found, wanted = collections.defaultdict(list), collections.defaultdict(list)
         for line in ranges:
-            found[key(line["op"], line["name"], line.get("domain", ""), line["pid"], line["tid"])].append(line)
+            found[key(line["op"], line["label"], line.get("domain", ""), line["pid"], line["tid"])].append(line)
         for one in known:
             wanted[key(one["op"], one["name"], one["domain"], one["pid"], one["tid"])].append(one)
         self.assertEqual({of: len(lines) for of, lines in found.items()}, {of: len(lines) for of, lines in wanted.items()})
@@ -99,7 +99,7 @@ class Live(harness.LiveTest):
         for way in WAYS:
             with self.subTest(way):
                 trace, _ = self.named(script, way)
-                lines = {line["name"]: line for line in trace.of("range") if line["op"] != "name"}
+                lines = {line["label"]: line for line in trace.of("range") if line["op"] != "name"}
                 self.assertEqual({key: lines["a"][key] for key in ("category", "color", "payload")}, {"category": "I/O", "color": "#ff102030", "payload": -7})
                 self.assertEqual({key: lines["b"][key] for key in ("domain", "category", "payload")}, {"domain": "model", "category": "Transfer", "payload": 0.5})
                 self.assertEqual(lines["c"]["category"], "4")
@@ -139,7 +139,7 @@ class Live(harness.LiveTest):
             with self.subTest(way):
                 trace, _ = self.named("setup; range push outer; range push inner; sync; quit 3", way, status=3)
                 lines = [line for line in trace.of("range") if line["op"] == "push"]
-                self.assertEqual([(line["name"], line.get("unfinished"), "duration_us" in line) for line in lines],
+                self.assertEqual([(line["label"], line.get("unfinished"), "duration_us" in line) for line in lines],
                                  [("inner", True, False), ("outer", True, False)])
 
     def test_not_wanted(self):

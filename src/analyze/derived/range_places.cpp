@@ -17,11 +17,11 @@ void RangePlaces::follow(Line& line) {
 // What is in one for which there is no room is in the one around it.
 void RangePlaces::name(const Line& line) {
   const RangePlace* around = line.has(Field::in_range) ? find(line.in_range) : nullptr;
-  Key key{around, line.name.id, line.domain.id};
+  Key key{around, line.label.id, line.domain.id};
   auto known = by_name_.find(key);
   const RangePlace* place = known == by_name_.end() ? nullptr : known->second;
   if (!place && all_.size() < MAX_PLACES) {
-    place = &all_.emplace_back(around, line.name, line.domain, all_.size());
+    place = &all_.emplace_back(around, line.label, line.domain, all_.size());
     by_name_.emplace(key, place);
   }
   left_out_ += !place;

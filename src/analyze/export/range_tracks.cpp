@@ -20,7 +20,7 @@ std::size_t depth_of(const RangePlace* place) {
 }  // namespace
 
 void Tracks::range(const Line& line) {
-  if (!line.has(Field::duration) || !line.name) return;
+  if (!line.has(Field::duration) || !line.label) return;
   Process& process = this->process(line.pid);
   bool pushed = names_.text(line.op) == "push";
   const Track* below = pushed ? &thread(process, line.tid).track : &process.track;
@@ -33,7 +33,7 @@ void Tracks::range(const Line& line) {
   };
   Lane* lane = free_lane(lanes, line, Track::Kind::ranges, process, *below, name_of);
   if (!lane) return;
-  out_.span(lane->track, {line.ts, line.end()}, names_.text(line.name),
+  out_.span(lane->track, {line.ts, line.end()}, names_.text(line.label),
             {{"domain", std::string(names_.text(line.domain))},
              {"category", std::string(names_.text(line.category))}});
 }

@@ -112,7 +112,7 @@ Result<int> capture_command(const RunFlags& flags) {
   bool by_ebpf = library.empty();
   options.filter.tally &= by_ebpf;  // from inside, all calls are recorded
   bool times_gpus = options.gpu != GpuTiming::none;
-  if (by_ebpf && (times_gpus || flags.capture.ranges == "yes")) library = TRY(inside_library());
+  if (by_ebpf && (times_gpus || flags.capture.ranges)) library = TRY(inside_library());
   if (!library.empty()) {
     std::string listener = TRY(Listener::choose_path(value_in(command.environment, "TMPDIR")));
     command.environment = environment_inside(

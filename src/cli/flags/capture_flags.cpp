@@ -166,9 +166,11 @@ void CaptureFlags::add_gpu_to(CLI::App& app) {
 }
 
 void CaptureFlags::add_ranges_to(CLI::App& app) {
-  app.add_flag("--ranges{yes},--no-ranges{no}", ranges,
-               "Record the ranges by which the program says what it does: NVTX loads a library. "
-               "[with --inside and --gpu: yes]");
+  auto* with = app.add_flag("--ranges", ranges,
+                            "Also record the ranges by which the program says what it does (NVTX), "
+                            "as --inside and --gpu do: NVTX loads a library");
+  app.add_flag("--no-ranges", no_ranges, "With --inside or --gpu: do not record these")
+      ->excludes(with);
 }
 
 // CLI11's text for a flag without a value is "true".

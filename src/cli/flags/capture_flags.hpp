@@ -54,7 +54,7 @@ struct CaptureFlags {
   bool no_sample = false;
   bool switches = false;
   std::string gpu;                               // which GPU times are recorded; empty: none
-  std::string ranges;                            // yes, no; empty: not said
+  bool ranges = false, no_ranges = false;        // the program's own
   std::string listener = "/run/cudabpf/inside";  // where programs find whoever takes these
   std::vector<std::string> disabled_features;
   std::vector<std::string> libraries;
@@ -78,7 +78,7 @@ struct CaptureFlags {
   void add_gpu_of_all_to(CLI::App& app);
   void add_ranges_to(CLI::App& app);
   // Whether a program's ranges are recorded, if it is given the library.
-  bool wants_ranges() const { return ranges != "no" && (!watch || recorder); }
+  bool wants_ranges() const { return !no_ranges && (!watch || recorder); }
 
   // A given flag that only tracing by eBPF can use; empty: there is none.
   std::string for_ebpf_alone() const;

@@ -30,7 +30,7 @@ std::string range_line(const NamedRange& range) {
   json::Writer out;
   out.text("type", "range");
   out.text("op", to_string(range.op));
-  range.name_known ? out.text("name", range.name) : out.null("name");
+  range.name_known ? out.text("label", range.name) : out.null("label");
   out.number("ts", range.ts);
   if (range.has_end) out.microseconds("duration_us", range.duration);
   out.number("pid", range.pid);
@@ -50,7 +50,7 @@ std::string range_name_line(const RangePath& path, std::uint64_t ts) {
   json::Writer out;
   out.text("type", "range");
   out.text("op", "name");
-  out.text("name", path.name);
+  out.text("label", path.name);
   out.number("ts", ts);
   out.number("range", path.number);
   if (path.around) out.number("in_range", path.around->number);

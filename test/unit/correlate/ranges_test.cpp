@@ -172,7 +172,7 @@ TEST_CASE("A mark is a moment in the range around it") {
   CHECK(mark.op == NamedRange::Op::mark);
   CHECK(mark.path->name == "step");
   CHECK(range_line(mark) ==
-        R"({"type":"range","op":"mark","name":"here","ts":3000,"pid":100,"tid":100,"range":1})"
+        R"({"type":"range","op":"mark","label":"here","ts":3000,"pid":100,"tid":100,"range":1})"
         "\n");
 }
 
