@@ -18,11 +18,15 @@ namespace cudabpf::analyze {
 class DerivedFields {
  public:
   explicit DerivedFields(Names& names)
-      : names_(names), processes_(names), contexts_(names), graphs_(names), communication_(names) {}
+      : names_(names),
+        processes_(names),
+        contexts_(names),
+        graphs_(names),
+        places_(names),
+        communication_(names) {}
 
   void fill_in(Line& line);
   const Processes& processes() const { return processes_; }
-  const RangePlaces& places() const { return places_; }
 
  private:
   bool is_for_threads(Name symbol);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "trace/read/line.hpp"
@@ -17,22 +18,28 @@ struct RangePlace {
   const RangePlace* around = nullptr;  // null: it is in no other
   Name name, domain;                   // no domain: the default one
   std::size_t number = 0;              // from 0
+  std::size_t depth = 0;               // how many are around it
+  std::uint64_t names = 0;             // how many names this stands for
 };
 
 // "generate / decode": with the names around it.
 std::string path_text(const RangePlace& place, const Names& names);
+// "step #", of "step 12".
+std::string without_digits(std::string_view name);
 
 class RangePlaces {
  public:
+  explicit RangePlaces(Names& names) : names_(names) {}
+
   // Notes what ranges there are, and fills in where a call was made, or which one a line is about.
   void follow(Line& line);
 
-  // In the order in which they were seen first: what is around one comes before it.
-  const std::deque<RangePlace>& all() const { return all_; }
-  std::uint64_t left_out() const { return left_out_; }  // names for which there was no room
-
  private:
-  static constexpr std::size_t MAX_PLACES = 1 << 16, MAX_NUMBERS = 1 << 17;
+  static constexpr std::size_t MAX_PLACES = 1 << 14, MAX_NUMBERS = 1 << 17;
+  // What is deeper is in the range at this depth.
+  static constexpr std::size_t MAX_DEPTH = 32;
+  // Names in a range that differ only in digits, as those of steps; later ones are one, "step #".
+  static constexpr std::size_t MAX_ALIKE = 64;
 
   struct Key {
     const RangePlace* around = nullptr;
@@ -46,12 +53,14 @@ class RangePlaces {
   };
 
   void name(const Line& line);
+  RangePlace* place_for(const RangePlace* around, Name name, Name domain);
   const RangePlace* find(std::uint64_t number) const;
 
+  Names& names_;
   std::deque<RangePlace> all_;
-  std::unordered_map<Key, const RangePlace*, Hash> by_name_;
+  std::unordered_map<Key, RangePlace*, Hash> by_name_;
+  std::unordered_map<Key, std::size_t, Hash> alike_;     // by the name without digits: how many
   HashMap<std::uint64_t, const RangePlace*> by_number_;  // by the trace's own numbers
-  std::uint64_t left_out_ = 0;
 };
 
 }  // namespace cudabpf::analyze

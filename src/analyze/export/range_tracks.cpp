@@ -9,22 +9,12 @@
 
 namespace cudabpf::analyze {
 
-namespace {
-
-std::size_t depth_of(const RangePlace* place) {
-  std::size_t depth = 0;
-  while (place && (place = place->around)) depth++;
-  return depth;
-}
-
-}  // namespace
-
 void Tracks::range(const Line& line) {
   if (!line.has(Field::duration) || !line.label) return;
   Process& process = this->process(line.pid);
   bool pushed = names_.text(line.op) == "push";
   const Track* below = pushed ? &thread(process, line.tid).track : &process.track;
-  std::size_t depth = depth_of(line.place);
+  std::size_t depth = line.place ? line.place->depth : 0;
   auto& lanes = process.ranges[{pushed ? line.tid : 0, depth}];
   auto name_of = [&](std::size_t others) {
     std::string name = pushed ? "ranges" : "started ranges";

@@ -1,6 +1,5 @@
 #include "analyze/ranges/ranges.hpp"
 
-#include <cctype>
 #include <tuple>
 
 #include "analyze/work.hpp"
@@ -8,23 +7,6 @@
 #include "util/saturating.hpp"
 
 namespace cudabpf::analyze {
-
-namespace {
-
-// "step #", of "step 12".
-std::string without_digits(std::string_view name) {
-  std::string folded;
-  for (char c : name) {
-    bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
-    if (!digit)
-      folded += c;
-    else if (!folded.ends_with('#'))
-      folded += '#';
-  }
-  return folded;
-}
-
-}  // namespace
 
 void RangeFigures::add_range(const Line& line) {
   count++;
@@ -87,7 +69,7 @@ void RangeTotals::range(const Line& line) {
 }
 
 RangeFigures& RangeTotals::figures_at(const RangePlace* place) {
-  if (!place) return outside_;
+  if (!place) return in_none_;
   if (nodes_.size() <= place->number) nodes_.resize(place->number + 1);
   nodes_[place->number].place = place;
   // One around it may have nothing of its own.
@@ -101,13 +83,11 @@ RangeFigures& RangeTotals::figures_at(const RangePlace* place) {
 // there are, so all of one depth are looked at before those inside them.
 std::vector<RangeTotals::Shown> RangeTotals::put_together() const {
   std::vector<std::vector<const Node*>> by_depth;
-  std::vector<std::size_t> depths(nodes_.size()), shown_as(nodes_.size());
+  std::vector<std::size_t> shown_as(nodes_.size());
   for (const Node& node : nodes_) {
     if (!node.place) continue;
-    const RangePlace* around = node.place->around;
-    std::size_t depth = depths[node.place->number] = around ? depths[around->number] + 1 : 0;
-    if (by_depth.size() <= depth) by_depth.resize(depth + 1);
-    by_depth[depth].push_back(&node);
+    if (by_depth.size() <= node.place->depth) by_depth.resize(node.place->depth + 1);
+    by_depth[node.place->depth].push_back(&node);
   }
   using Named = std::tuple<std::size_t, std::string, std::string>;
   std::vector<Shown> all;
@@ -131,11 +111,11 @@ std::vector<RangeTotals::Shown> RangeTotals::put_together() const {
       if (is_new) {
         Shown& one = all.emplace_back();
         std::tie(one.around, one.name, one.domain) = key;
-        one.names = folded ? names.size() : 1;
         if (one.around) all[one.around - 1].inside.push_back(at->second);
       }
       shown_as[node->place->number] = at->second;
       Shown& one = all[at->second - 1];
+      one.names += node->place->names;
       one.figures.add(node->figures);
       one.gpu_here = saturating_sum(one.gpu_here, node->figures.gpu);
     }
@@ -154,7 +134,12 @@ void RangeTotals::add_rows(std::vector<Shown>& all, std::vector<std::size_t> whi
   });
   for (std::size_t one : which) {
     Shown& shown = all[one - 1];
-    rows_.push_back({shown.name, shown.domain, path, shown.names, shown.figures, shown.gpu_here});
+    // Names that a trace makes up are not to take memory once more for each range in them.
+    constexpr std::size_t MOST_TEXT = std::size_t{64} << 20;
+    for (const std::string& around : path) path_text_ += around.size() + sizeof(around);
+    rows_.push_back({shown.name, shown.domain,
+                     path_text_ > MOST_TEXT ? std::vector<std::string>() : path, path.size(),
+                     shown.names, shown.figures, shown.gpu_here});
     path.push_back(shown.name);
     add_rows(all, std::move(shown.inside), path);
     path.pop_back();

@@ -37,10 +37,10 @@ class RangeTotals : public Analysis {
   struct Row {
     std::string name, domain;
     std::vector<std::string> path;  // the names around it, the outermost first
+    std::size_t depth = 0;          // how many these are
     std::uint64_t names = 1;        // how many are together in this row
     RangeFigures figures;
     std::uint64_t gpu_here = 0;  // not in a range inside this one
-    std::size_t depth() const { return path.size(); }
     void add(const Row& other) { figures.add(other.figures); }
   };
 
@@ -51,7 +51,7 @@ class RangeTotals : public Analysis {
 
   // Those in a range behind it, those that took longest first.
   const std::vector<Row>& rows() const { return rows_; }
-  const RangeFigures& outside() const { return outside_; }  // calls and work in no range
+  const RangeFigures& in_none() const { return in_none_; }  // calls and work in no range
   std::uint64_t gpu() const { return gpu_; }                // ns of GPUs' work in all
   std::uint64_t marks() const { return marks_; }
   std::uint64_t unfinished() const { return unfinished_; }  // and those whose end was lost
@@ -80,7 +80,8 @@ class RangeTotals : public Analysis {
   const Names& names_;
   std::vector<Node> nodes_;  // by the number of their place
   std::vector<Row> rows_;
-  RangeFigures outside_;
+  RangeFigures in_none_;
+  std::size_t path_text_ = 0;  // bytes, in all rows
   std::uint64_t gpu_ = 0, marks_ = 0, unfinished_ = 0, unnamed_ = 0;
   bool were_recorded_ = false;
 };

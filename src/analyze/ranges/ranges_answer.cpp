@@ -57,7 +57,7 @@ std::string why_none(const RangeTotals& ranges) {
 }  // namespace
 
 Json ranges_json(const RangeTotals& ranges) {
-  const RangeFigures& outside = ranges.outside();
+  const RangeFigures& outside = ranges.in_none();
   return {{"ranges", list_of(ranges.rows(), RANGE_COLUMNS, ranges.gpu())},
           {"outside",
            {{"calls", outside.calls},
@@ -79,14 +79,14 @@ void add_ranges(Page& page, const RangeTotals& ranges, std::size_t at_most) {
   auto cells = cells_in(RANGE_COLUMNS, page, ranges.gpu());
   std::size_t shown = rows.size() <= at_most + 1 ? rows.size() : at_most;
   for (std::size_t i = 0; i < shown; i++)
-    table.row(std::string(2 * rows[i].depth(), ' ') + rows[i].name, cells(rows[i]));
+    table.row(std::string(2 * rows[i].depth, ' ') + rows[i].name, cells(rows[i]));
   table.add_to(page);
   auto note = [&](std::uint64_t count, std::string_view one, std::string_view several,
                   std::string_view text) {
     if (count) page.paragraph(fmt::format("{} {}", count_of(count, one, several), text), 2);
   };
   note(rows.size() - shown, "more range is", "more ranges are", "not shown (--top).");
-  const RangeFigures& outside = ranges.outside();
+  const RangeFigures& outside = ranges.in_none();
   if (outside.calls || outside.gpu)
     page.paragraph(
         fmt::format("In no range: {}, {}{}.", count_of(outside.calls, "call", "calls"),

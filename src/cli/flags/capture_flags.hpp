@@ -50,11 +50,11 @@ struct CaptureFlags {
   bool live = false;
   bool log = false;
   bool redact = false;
-  std::string sample;  // how often GPUs are sampled; empty: not said
+  bool ranges = false, no_ranges = false;  // the program's own
+  std::string sample;                      // how often GPUs are sampled; empty: not said
   bool no_sample = false;
   bool switches = false;
   std::string gpu;                               // which GPU times are recorded; empty: none
-  bool ranges = false, no_ranges = false;        // the program's own
   std::string listener = "/run/cudabpf/inside";  // where programs find whoever takes these
   std::vector<std::string> disabled_features;
   std::vector<std::string> libraries;

@@ -13,6 +13,7 @@
 #include <numeric>
 
 #include "util/console/terminal.hpp"
+#include "util/saturating.hpp"
 #include "util/system/clock.hpp"
 #include "util/system/copied.hpp"
 
@@ -44,12 +45,6 @@ InsideCounts read_counters(const __u64* counters) {
   return counts;
 }
 
-std::uint64_t saturating_sum(std::uint64_t one, std::uint64_t other) {
-  std::uint64_t sum = 0;
-  bool too_much = __builtin_add_overflow(one, other, &sum);
-  return too_much ? std::numeric_limits<std::uint64_t>::max() : sum;
-}
-
 InsideCounts without_unwritten(InsideCounts counts) {
   if (counts.entered == counts.known() + 1) counts.entered--;
   return counts;
@@ -68,7 +63,7 @@ bool exceed(const InsideCounts& counts, std::uint64_t most_lost) {
 
 std::uint64_t InsideCounts::known() const {
   return std::accumulate(dropped.begin(), dropped.end(), saturating_sum(emitted, unread),
-                         saturating_sum);
+                         saturating_sum<std::uint64_t>);
 }
 
 InsideCounts& InsideCounts::operator+=(const InsideCounts& more) {

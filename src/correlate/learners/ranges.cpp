@@ -40,7 +40,8 @@ void Ranges::on_record(const Record& record) {
     case abi::CB_RANGE_POP:
       return pop(record, process);
     case abi::CB_RANGE_START:
-      if (has_room()) process.started.push_back(opened(record, process, Op::start));
+      if (has_room(process.started, MAX_STARTED))
+        process.started.push_back(opened(record, process, Op::start));
       return;
     case abi::CB_RANGE_END:
       return end(record, process);
@@ -79,8 +80,8 @@ Ranges::Path Ranges::innermost(ThreadId thread) const {
   return last ? last->range.path : nullptr;
 }
 
-bool Ranges::has_room() {
-  if (bounds_.has_memory(Kept::ranges, open_)) return true;
+bool Ranges::has_room(const std::vector<Open>& opens, std::size_t most) {
+  if (opens.size() < most && bounds_.has_memory(Kept::ranges, open_)) return true;
   bounds_.left_out(Kept::ranges);
   return false;
 }
@@ -126,13 +127,7 @@ Ranges::Path Ranges::path_for(const NamedRange& range, Path around) {
   Place place{around ? around->number : 0, range.name, range.domain};
   auto known = paths_.find(place);
   if (known != paths_.end()) return known->second;
-  if (!bounds_.has_memory(Kept::ranges, paths_.size())) {
-    std::erase_if(paths_, [](const auto& one) { return one.second.use_count() == 1; });
-    if (!bounds_.has_memory(Kept::ranges, paths_.size())) {
-      bounds_.left_out(Kept::ranges);
-      return nullptr;
-    }
-  }
+  if (!make_room_for_path()) return nullptr;
   auto path = std::make_shared<RangePath>();
   path->number = next_path_++;
   path->around = std::move(around);
@@ -142,11 +137,26 @@ Ranges::Path Ranges::path_for(const NamedRange& range, Path around) {
   return path;
 }
 
+bool Ranges::make_room_for_path() {
+  // A program that has all of them in use must not have them looked through for each name.
+  constexpr std::size_t PATIENCE = 1024;
+  if (bounds_.has_memory(Kept::ranges, paths_.size())) return true;
+  if (refused_ % PATIENCE == 0)
+    std::erase_if(paths_, [](const auto& one) { return one.second.use_count() == 1; });
+  if (bounds_.has_memory(Kept::ranges, paths_.size())) {
+    refused_ = 0;
+    return true;
+  }
+  refused_++;
+  bounds_.left_out(Kept::ranges);
+  return false;
+}
+
 void Ranges::push(const Record& record, OfProcess& process) {
   auto& pushed = process.pushed[record.head->tid];
   const abi::cb_range& said = *record.range;
   if (said.level != CB_NO_LEVEL) close_from(pushed, said.domain, said.level);
-  if (has_room()) pushed.push_back(opened(record, process, Op::push));
+  if (has_room(pushed, MAX_PUSHED)) pushed.push_back(opened(record, process, Op::push));
 }
 
 void Ranges::pop(const Record& record, OfProcess& process) {

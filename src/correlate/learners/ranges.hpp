@@ -37,6 +37,8 @@ class Ranges : public Learner {
  private:
   using Path = std::shared_ptr<const RangePath>;
   using Op = NamedRange::Op;
+  // Open at once: on a thread, and of those that a process has started.
+  static constexpr std::size_t MAX_PUSHED = 256, MAX_STARTED = 4096;
   enum class Ending : std::uint8_t { ended, end_lost, unfinished };
 
   struct Open {
@@ -67,10 +69,11 @@ class Ranges : public Learner {
   void pop(const Record& record, OfProcess& process);
   void end(const Record& record, OfProcess& process);
   void name_category(const Record& record, OfProcess& process);
-  // Whether there is room for one more that is open.
-  bool has_room();
+  // Whether there is room for one more that is open, besides these.
+  bool has_room(const std::vector<Open>& opens, std::size_t most);
   Open opened(const Record& record, const OfProcess& process, Op op);
   Path path_for(const NamedRange& range, Path around);
+  bool make_room_for_path();
   // The ranges of this domain that are not around one of this level are over, unseen.
   void close_from(std::vector<Open>& pushed, std::uint32_t domain, std::uint32_t level);
   void close(Open& open, Ending ending, std::uint64_t at = 0);
@@ -82,6 +85,7 @@ class Ranges : public Learner {
   std::unordered_map<Place, Path, PlaceHash> paths_;
   std::size_t open_ = 0;  // ranges, of all processes
   std::uint64_t next_path_ = 1;
+  std::size_t refused_ = 0;  // names, since room was made last
 };
 
 }  // namespace cudabpf

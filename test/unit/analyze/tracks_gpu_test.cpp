@@ -171,3 +171,26 @@ TEST_CASE("A communicator has a track with the calls of its collectives") {
               "4 all_reduce 4.00 KiB from 30 to 40, seq 1, call 2, call_group 8, datatype float32",
               "5 all_reduce 4.00 KiB from 35 to 45, seq 2, call 3"});
 }
+
+TEST_CASE("Ranges are on tracks below their thread, one for each depth") {
+  auto range = [](const char* op, const char* label, int number, int ts, int tid) {
+    return fmt::format(
+        R"({{"type":"range","op":"{}","label":"{}","ts":{},"duration_us":0.010,"pid":7,"tid":{},"range":{}}})"
+        "\n",
+        op, label, ts, tid, number);
+  };
+  DrawnTracks drawn =
+      draw(MEASURED +
+           R"({"type":"range","op":"name","label":"outer","ts":1,"range":1,"domain":"d"})"
+           "\n"
+           R"({"type":"range","op":"name","label":"inner","ts":1,"range":2,"in_range":1})"
+           "\n" +
+           range("push", "inner", 2, 12, 7) + range("push", "outer", 1, 10, 7) +
+           range("push", "outer", 1, 30, 7) + range("push", "outer", 1, 30, 8) +
+           range("start", "outer", 1, 40, 8) + range("start", "outer", 1, 45, 7));
+  CHECK(only(drawn.tracks, "ranges").size() == 5);
+  CHECK(only(drawn.spans, "outer").size() == 5);
+  CHECK(only(drawn.spans, "inner").size() == 1);
+  CHECK(only(drawn.tracks, "started ranges, overlapping 1").size() == 1);
+  CHECK(only(drawn.tracks, "ranges, depth 2").size() == 1);
+}
