@@ -115,7 +115,7 @@ std::vector<RangeTotals::Shown> RangeTotals::put_together() const {
       }
       shown_as[node->place->number] = at->second;
       Shown& one = all[at->second - 1];
-      one.names += node->place->names;
+      one.names = folded ? one.names + node->place->names : 1;
       one.figures.add(node->figures);
       one.gpu_here = saturating_sum(one.gpu_here, node->figures.gpu);
     }
