@@ -39,6 +39,19 @@ def begin(self, library):
 computing.Gpu.__init__ = begin
 computing.main()
 """
+# A program with a copy of NVTX, which loads its tool before the program calls cuInit.
+NAMED = """
+import ctypes, os
+import computing
+Functions = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+class Callbacks(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("functions", Functions)]
+callbacks = Callbacks(ctypes.sizeof(Callbacks), Functions(lambda module, places, count: 0))
+table = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint32)(lambda which: ctypes.addressof(callbacks))
+if tool := os.environ.get("NVTX_INJECTION64_PATH"):
+    assert ctypes.CDLL(tool).InitializeInjectionNvtx2(table)
+computing.main()
+"""
 NEVER_TWICE = "setup; module m; function f m k; function g m l; launch f 1 1 1 1 1 1 0 0; launch g 1 1 1 1 1 1 0 0"
 
 
@@ -134,6 +147,13 @@ class Live(insiders.InsideTest):
         self.assertGreater(comparison["memory"]["equal"], 2 << 20)
         packed = [operation for operation in tape if operation["op"] == "launch"][7]["launch"]["parameters"]
         self.assertEqual(packed["size"], 13)
+
+    def test_named_before_init(self):
+        """A process that gets its rings before its cuInit is captured, too."""
+        named = f"{self.folder}/named.py"
+        pathlib.Path(named).write_text(NAMED, encoding="utf-8")
+        self.captured("--at", "12", command=[PYTHON, "-B", named, LIBRARY])
+        self.check_whole_iteration(12)
 
     def test_by_number(self):
         self.captured("--at", "12")
