@@ -17,6 +17,7 @@
 #include "trace/write/call_line.hpp"
 #include "trace/write/event_lines.hpp"
 #include "trace/write/gpu_lines.hpp"
+#include "trace/write/range_lines.hpp"
 
 using namespace cudabpf;
 
