@@ -104,8 +104,9 @@ class Live(callers.CalledTest):
             traced = self.run_command(harness.PYTHON, "-c", INHERITED, **options)
         self.assertEqual(traced.returncode, 0, traced.stderr)
         found, wanted = json.loads(traced.stdout), json.loads(plain.stdout)
-        if harness.INSIDE:  # by which libcuda, and then the library, find their way
-            self.assertEqual(found["environment"].pop("CUDA_INJECTION64_PATH"), harness.INSIDE_LIBRARY)
+        if harness.INSIDE:  # by which libcuda, NVTX, and then the library find their way
+            for variable in ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"):
+                self.assertEqual(found["environment"].pop(variable), harness.INSIDE_LIBRARY)
             del found["environment"]["CUDABPF_LISTENER"]
         for key, value in wanted.items():
             self.assertEqual(found[key], value, key)

@@ -136,7 +136,7 @@ void RangeTotals::add_rows(std::vector<Shown>& all, std::vector<std::size_t> whi
     Shown& shown = all[one - 1];
     // Names that a trace makes up are not to take memory once more for each range in them.
     constexpr std::size_t MOST_TEXT = std::size_t{64} << 20;
-    for (const std::string& around : path) path_text_ += around.size() + sizeof(around);
+    for (const std::string& around : path) path_text_ += sizeof(std::string) + around.size();
     rows_.push_back({shown.name, shown.domain,
                      path_text_ > MOST_TEXT ? std::vector<std::string>() : path, path.size(),
                      shown.names, shown.figures, shown.gpu_here});

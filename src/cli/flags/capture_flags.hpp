@@ -51,9 +51,9 @@ struct CaptureFlags {
   bool log = false;
   bool redact = false;
   bool ranges = false, no_ranges = false;  // the program's own
-  std::string sample;                      // how often GPUs are sampled; empty: not said
   bool no_sample = false;
   bool switches = false;
+  std::string sample;                            // how often GPUs are sampled; empty: not said
   std::string gpu;                               // which GPU times are recorded; empty: none
   std::string listener = "/run/cudabpf/inside";  // where programs find whoever takes these
   std::vector<std::string> disabled_features;
