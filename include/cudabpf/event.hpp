@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "cudabpf/cuda_api.hpp"
@@ -114,7 +113,9 @@ struct NamedRange {
   bool unfinished = false;  // its process or the trace ended first
   bool end_lost = false;    // it ended, but it is not known when
   std::uint32_t color = 0;  // ARGB; 0: none
-  std::variant<std::monostate, std::uint64_t, std::int64_t, double> payload;
+  enum class Payload : std::uint8_t { none, whole, signed_whole, real };
+  Payload payload_is = Payload::none;
+  std::uint64_t payload = 0;  // the bits of that type's 8 bytes
 };
 
 constexpr std::string_view to_string(NamedRange::Op op) {

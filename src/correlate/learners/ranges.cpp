@@ -10,23 +10,27 @@ namespace cudabpf {
 
 namespace {
 
-decltype(NamedRange::payload) payload_of(const abi::cb_range& record) {
+void take_payload(const abi::cb_range& record, NamedRange& range) {
   auto low = static_cast<std::uint32_t>(record.payload);
+  auto take = [&](NamedRange::Payload is, auto value) {
+    range.payload_is = is;
+    range.payload = std::bit_cast<std::uint64_t>(value);
+  };
   switch (record.payload_type) {
     case abi::CB_PAYLOAD_UNSIGNED_64:
-      return std::uint64_t{record.payload};
+      return take(NamedRange::Payload::whole, std::uint64_t{record.payload});
     case abi::CB_PAYLOAD_SIGNED_64:
-      return static_cast<std::int64_t>(record.payload);
+      return take(NamedRange::Payload::signed_whole, std::uint64_t{record.payload});
     case abi::CB_PAYLOAD_DOUBLE:
-      return std::bit_cast<double>(std::uint64_t{record.payload});
+      return take(NamedRange::Payload::real, std::uint64_t{record.payload});
     case abi::CB_PAYLOAD_UNSIGNED_32:
-      return std::uint64_t{low};
+      return take(NamedRange::Payload::whole, std::uint64_t{low});
     case abi::CB_PAYLOAD_SIGNED_32:
-      return std::int64_t{static_cast<std::int32_t>(low)};
+      return take(NamedRange::Payload::signed_whole, std::int64_t{static_cast<std::int32_t>(low)});
     case abi::CB_PAYLOAD_FLOAT:
-      return double{std::bit_cast<float>(low)};
+      return take(NamedRange::Payload::real, double{std::bit_cast<float>(low)});
     default:
-      return {};
+      return;
   }
 }
 
@@ -114,7 +118,7 @@ Ranges::Open Ranges::opened(const Record& record, const OfProcess& process, Op o
   range.pid = head.pid;
   range.tid = head.tid;
   range.color = said.color;
-  range.payload = payload_of(said);
+  take_payload(said, range);
   Path around = innermost({head.pid, head.tid});
   range.path = op == Op::mark ? around : path_for(range, around);
   open_++;

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cmath>
-#include <concepts>
 
 #include "util/text/json_writer.hpp"
 
@@ -11,17 +11,21 @@ namespace cudabpf {
 
 namespace {
 
-void put_payload(json::Writer& out, const decltype(NamedRange::payload)& payload) {
-  std::visit(
-      [&]<typename Value>(const Value& value) {
-        if constexpr (std::same_as<Value, std::uint64_t>)
-          out.number("payload", value);
-        else if constexpr (std::same_as<Value, std::int64_t>)
-          out.signed_number("payload", value);
-        else if constexpr (std::same_as<Value, double>)  // JSON has no infinity
-          std::isfinite(value) ? out.raw("payload", fmt::format("{}", value)) : out.null("payload");
-      },
-      payload);
+void put_payload(json::Writer& out, const NamedRange& range) {
+  switch (range.payload_is) {
+    case NamedRange::Payload::none:
+      return;
+    case NamedRange::Payload::whole:
+      return out.number("payload", range.payload);
+    case NamedRange::Payload::signed_whole:
+      return out.signed_number("payload", static_cast<std::int64_t>(range.payload));
+    case NamedRange::Payload::real: {
+      auto value = std::bit_cast<double>(range.payload);
+      // JSON has no infinity.
+      return std::isfinite(value) ? out.raw("payload", fmt::format("{}", value))
+                                  : out.null("payload");
+    }
+  }
 }
 
 }  // namespace
@@ -38,7 +42,7 @@ std::string range_line(const NamedRange& range) {
   if (range.path) out.number("range", range.path->number);
   if (!range.domain.empty()) out.text("domain", range.domain);
   if (!range.category.empty()) out.text("category", range.category);
-  put_payload(out, range.payload);
+  put_payload(out, range);
   if (range.color) out.text("color", fmt::format("#{:08x}", range.color));
   out.flag("unfinished", range.unfinished);
   out.flag("return_lost", range.end_lost);
