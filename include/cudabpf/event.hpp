@@ -103,7 +103,7 @@ struct NamedRange {
     mark,   // a moment
   };
   Op op = Op::push;
-  // Of a mark: the range around it. Null: there is none, or was no room for it.
+  // Where it is: a mark is where the range around it is. Null: there is none, or had no room.
   std::shared_ptr<const RangePath> path;
   std::string name, domain, category;
   bool name_known = true, name_cut = false;

@@ -221,8 +221,7 @@ void JsonlSink::turn_over(std::string write_because, const OpenCallsNow* open) {
   LineBlock::WriteKept write{.because = std::move(write_because)};
   if (open)
     open->each([&](const Call& call, std::uint64_t) {
-      for (const RangePath* path = call.range; path; path = path->around.get())
-        write.unfinished += range_name_line(*path, call.ts);
+      write.unfinished += range_names(call.range, call.ts);
       if (call.communicator) write.unfinished += communicator_line(*call.communicator, call.ts);
       std::size_t before = write.unfinished.size();
       write.unfinished.resize(before + call_line_.bound(call));
