@@ -49,6 +49,30 @@ enum nvtx_core2 {
   NVTX_CORE2_FUNCTIONS = 16,
 };
 
+/* NVTX's extension for payloads has ways of its own to name ranges. */
+#define NVTX_PAYLOAD_MODULE 2
+enum nvtx_payload {
+  NVTX_MARK_PAYLOAD = 2,
+  NVTX_RANGE_PUSH_PAYLOAD,
+  NVTX_RANGE_POP_PAYLOAD,
+  NVTX_RANGE_START_PAYLOAD,
+  NVTX_RANGE_END_PAYLOAD,
+  NVTX_DOMAIN_IS_ENABLED,
+  NVTX_PAYLOAD_FUNCTIONS,
+};
+/* What an extension gives to a tool. */
+struct nvtx_extension {
+  __u16 version, size, module, compatible;
+  size_t segments;
+  struct nvtx_segment {
+    size_t number, count;
+    nvtx_function* functions;
+  } * segment;
+  void* export_function;
+  const void* more;
+};
+CB_STATIC_ASSERT(sizeof(struct nvtx_extension) == 40, "nvtxExtModuleInfo_t");
+
 enum { NVTX_TEXT = 1, NVTX_WIDE = 2, NVTX_REGISTERED = 3 };
 #define NVTX_ARGB 1
 struct nvtx_event {

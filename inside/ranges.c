@@ -138,7 +138,8 @@ static __u64 next_number(void) {
 
 /* ----- what NVTX calls. Each hands on to the other tool, where there is one. */
 
-static nvtx_function next_core[NVTX_CORE_FUNCTIONS], next_core2[NVTX_CORE2_FUNCTIONS];
+static nvtx_function next_core[NVTX_CORE_FUNCTIONS], next_core2[NVTX_CORE2_FUNCTIONS],
+    next_payload[NVTX_PAYLOAD_FUNCTIONS];
 #define NEXT(table, place, type) ((type)__atomic_load_n(&next_##table[place], __ATOMIC_RELAXED))
 
 /* Functions that return nothing, or the depth. If the other tool knows the depth, it is the same.
@@ -253,6 +254,39 @@ static handle domain_w(const __u32* name) {
   return ci_keep_domain(told ? told(name) : 0, (struct ci_text){.wide = name});
 }
 
+/* The same by the extension for payloads. A program that ends a range by it has begun it by its
+ * name (NCCL does); of one that begins here, the name is somewhere in a payload, and not known. */
+static const struct said unnamed = {.unknown = true};
+
+static void payload_mark(handle of, const void* data, size_t count) {
+  TELL(payload, NVTX_MARK_PAYLOAD, (handle, const void*, size_t), (of, data, count));
+  mark(of, &unnamed);
+}
+static int payload_push(handle of, const void* data, size_t count) {
+  TELL(payload, NVTX_RANGE_PUSH_PAYLOAD, (handle, const void*, size_t), (of, data, count));
+  return push(of, &unnamed);
+}
+static int payload_pop(handle of, const void* data, size_t count) {
+  TELL(payload, NVTX_RANGE_POP_PAYLOAD, (handle, const void*, size_t), (of, data, count));
+  return pop(of);
+}
+static __u64 payload_start(handle of, const void* data, size_t count) {
+  __u64 (*told)(handle, const void*, size_t) =
+      NEXT(payload, NVTX_RANGE_START_PAYLOAD, __u64(*)(handle, const void*, size_t));
+  __u64 number = unlikely(told != NULL) ? told(of, data, count) : next_number();
+  start(of, number, &unnamed);
+  return number;
+}
+static void payload_end(handle of, __u64 number, const void* data, size_t count) {
+  TELL(payload, NVTX_RANGE_END_PAYLOAD, (handle, __u64, const void*, size_t),
+       (of, number, data, count));
+  end(of, number);
+}
+static __u8 domain_is_enabled(handle of) {
+  (void)of;
+  return 1;
+}
+
 /* ----- being loaded */
 
 #define F(function) (nvtx_function) function
@@ -285,6 +319,12 @@ static const nvtx_function of_core2[NVTX_CORE2_FUNCTIONS] = {
     [NVTX_DOMAIN_CREATE_W] = F(domain_w),
 };
 
+static const nvtx_function of_payload[NVTX_PAYLOAD_FUNCTIONS] = {
+    [NVTX_MARK_PAYLOAD] = F(payload_mark),     [NVTX_RANGE_PUSH_PAYLOAD] = F(payload_push),
+    [NVTX_RANGE_POP_PAYLOAD] = F(payload_pop), [NVTX_RANGE_START_PAYLOAD] = F(payload_start),
+    [NVTX_RANGE_END_PAYLOAD] = F(payload_end), [NVTX_DOMAIN_IS_ENABLED] = F(domain_is_enabled),
+};
+
 /* A module's functions, and what stood in their places before another tool came. */
 struct module {
   nvtx_function** places;
@@ -313,13 +353,26 @@ static void take(const struct module* module, const nvtx_function* ours, nvtx_fu
 }
 
 int InitializeInjectionNvtx2(nvtx_export_table export_table);
+int InitializeInjectionNvtxExtension(struct nvtx_extension* extension);
 
-static void load_next(nvtx_export_table export_table) {
+/* Of the other tool's library; null: there is none, or it is this one. */
+static void* next_function(const char* name, void* ours) {
   const char* path = getenv(CI_NVTX_NEXT);
   void* library = path && *path ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
-  int (*initialize)(nvtx_export_table) =
-      library ? (int (*)(nvtx_export_table))dlsym(library, "InitializeInjectionNvtx2") : NULL;
-  if (initialize && initialize != InitializeInjectionNvtx2) initialize(export_table);
+  void* found = library ? dlsym(library, name) : NULL;
+  return found != ours ? found : NULL;
+}
+
+static void load_next(nvtx_export_table export_table) {
+  int (*initialize)(nvtx_export_table) = (int (*)(nvtx_export_table))next_function(
+      "InitializeInjectionNvtx2", (void*)InitializeInjectionNvtx2);
+  if (initialize) initialize(export_table);
+}
+
+static int load_next_extension(struct nvtx_extension* extension) {
+  int (*initialize)(struct nvtx_extension*) = (int (*)(struct nvtx_extension*))next_function(
+      "InitializeInjectionNvtxExtension", (void*)InitializeInjectionNvtxExtension);
+  return initialize ? initialize(extension) : 0;
 }
 
 /* Called by each copy of NVTX, at the first call of any of its functions. */
@@ -337,4 +390,28 @@ __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
   }
   errno = kept;
   return can;
+}
+
+/* Called by each copy of an extension, at the first call of any of its functions: after the copy of
+ * NVTX beside it has called the above. */
+__attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(
+    struct nvtx_extension* extension) {
+  int kept = errno;
+  bool ours = extension && extension->size >= sizeof(*extension) &&
+              extension->module == NVTX_PAYLOAD_MODULE && extension->segments;
+  struct nvtx_segment* segment = ours ? extension->segment : NULL;
+  nvtx_function* places[NVTX_PAYLOAD_FUNCTIONS];
+  struct module module = {.places = places};
+  if (segment) {
+    module.count =
+        segment->count < NVTX_PAYLOAD_FUNCTIONS ? (unsigned)segment->count : NVTX_PAYLOAD_FUNCTIONS;
+    for (unsigned i = 0; i < module.count; i++) {
+      places[i] = &segment->functions[i];
+      module.before[i] = *places[i];
+    }
+  }
+  int taken = load_next_extension(extension);
+  if (segment) take(&module, of_payload, next_payload, NVTX_PAYLOAD_FUNCTIONS);
+  errno = kept;
+  return segment ? 1 : taken;
 }

@@ -113,15 +113,32 @@ class Live(harness.LiveTest):
     def test_other_tool(self):
         """A tool that was to have the ranges gets them all the same, and its handles are the program's."""
         marks = f"{self.folder}/marks"
-        script = "setup; range push a; range push b domain=model text=registered; sync; range pop domain=model; range pop"
+        script = "setup; range push a; range push b domain=model text=registered; sync; range pop domain=model with=payload; range pop"
         for way in WAYS:
             with self.subTest(way):
                 trace, known = self.named(script, way, NVTX_INJECTION64_PATH=f"{WORKLOADS}/libother_injection.so", OTHER_NVTX_MARKS=marks)
                 self.check_equal(trace, known)
                 self.assertEqual(self.paths(trace)[trace.named("cuStreamSynchronize")[0]["range"]], ("a", "b"))
                 with open(marks, encoding="utf-8") as file:
-                    self.assertEqual(file.read(), "a\nmodel:b\n")
+                    self.assertEqual(file.read(), "a\nmodel:b\nmodel:pop\n")
                 os.unlink(marks)
+
+    def test_payloads(self):
+        """Ranges that begin by their names and end by the extension for payloads, as NCCL's do; and those whose names are in payloads."""
+        script = """setup; loop 3 { range push a domain=NCCL; sync; range pop domain=NCCL with=payload }; sync; range push b; sync; range pop with=payload
+            range start r request domain=NCCL with=payload; sync; range end r domain=NCCL with=payload
+            range push inner domain=NCCL with=payload; sync; range mark now with=payload; range pop domain=NCCL; sync"""
+        for way in WAYS:
+            with self.subTest(way):
+                trace, known = self.named(script, way)
+                unnamed = [one for one in known if one["name"] in ("request", "inner", "now")]
+                self.assertEqual(len(unnamed), 3)
+                for one in unnamed:
+                    one["name"] = None
+                self.check_equal(trace, known)
+                paths = self.paths(trace)
+                self.assertEqual([paths.get(call.get("range")) for call in trace.named("cuStreamSynchronize")],
+                                 [("a",), ("a",), ("a",), None, ("b",), ("(unknown)",), ("(unknown)",), None])
 
     def test_fork(self):
         """A child has its own ranges; what its parent had open is not in it."""

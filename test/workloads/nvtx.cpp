@@ -11,10 +11,12 @@ namespace {
 constexpr unsigned kCopies = 2;
 Copy copies[kCopies];
 
-struct Callbacks {
-  size_t size;
-  int (*functions)(int module, Function*** places, unsigned* count);
-};
+// What the tool's library has by this name; null: there is no tool, or it has none.
+void* tools(const char* name) {
+  const char* path = getenv("NVTX_INJECTION64_PATH");
+  void* library = path ? dlopen(path, RTLD_LAZY) : nullptr;
+  return library ? dlsym(library, name) : nullptr;
+}
 
 }  // namespace
 
@@ -45,12 +47,8 @@ void Copy::load() {
     core_places_[i] = &core_[i];
     core2_places_[i] = &core2_[i];
   }
-  const char* path = getenv("NVTX_INJECTION64_PATH");
-  void* library = path ? dlopen(path, RTLD_LAZY) : nullptr;
   using Table = const void* (*)(uint32_t);
-  auto* initialize =
-      library ? reinterpret_cast<int (*)(Table)>(dlsym(library, "InitializeInjectionNvtx2"))
-              : nullptr;
+  auto* initialize = reinterpret_cast<int (*)(Table)>(tools("InitializeInjectionNvtx2"));
   const Table table = this == &copies[0] ? Exported<0>::table : Exported<1>::table;
   const bool taken = initialize && initialize(table);
   for (Function* of : {core_, core2_})
@@ -58,7 +56,23 @@ void Copy::load() {
       if (!taken || of[i] == untouched) of[i] = nullptr;
 }
 
+// An extension loads NVTX itself first. Its untouched functions are null.
+void Copy::load_extension() {
+  std::call_once(loaded_, [this] { load(); });
+  Segment segment{0, kFunctions, payload_};
+  Extension extension;
+  extension.segment = &segment;
+  auto* initialize =
+      reinterpret_cast<int (*)(Extension*)>(tools("InitializeInjectionNvtxExtension"));
+  if (!initialize || !initialize(&extension))
+    for (Function& function : payload_) function = nullptr;
+}
+
 Function Copy::function(Module module, unsigned place) {
+  if (module == kPayload) {
+    std::call_once(extension_loaded_, [this] { load_extension(); });
+    return payload_[place];
+  }
   std::call_once(loaded_, [this] { load(); });
   return (module == kCore ? core_ : core2_)[place];
 }

@@ -9,7 +9,7 @@
 namespace workload::nvtx {
 
 using Function = void (*)();
-enum Module : int { kCore = 1, kCore2 = 5 };
+enum Module : int { kCore = 1, kCore2 = 5, kPayload = 100 };  // the last is an extension
 
 // nvtxEventAttributes_v2
 struct Event {
@@ -23,6 +23,25 @@ struct Event {
   uint64_t payload = 0;
   int32_t message_type = 0;
   const void* message = nullptr;
+};
+
+// The table that a tool is given, as far as it is used here.
+struct Callbacks {
+  size_t size;
+  int (*functions)(int module, Function*** places, unsigned* count);
+};
+
+// nvtxExtModuleInfo_t, by which an extension gives its functions to a tool.
+struct Segment {
+  size_t number, count;
+  Function* functions;
+};
+struct Extension {
+  uint16_t version = 3, size = 40, module = 2, compatible = 0x103;
+  size_t segments = 1;
+  Segment* segment = nullptr;
+  void* export_function = nullptr;
+  const void* more = nullptr;
 };
 
 class Copy {
@@ -47,11 +66,12 @@ class Copy {
  private:
   static constexpr unsigned kFunctions = 16;
   void load();
+  void load_extension();
   template <int kNumber>
   friend struct Exported;
 
-  std::once_flag loaded_;
-  Function core_[kFunctions] = {}, core2_[kFunctions] = {};
+  std::once_flag loaded_, extension_loaded_;
+  Function core_[kFunctions] = {}, core2_[kFunctions] = {}, payload_[kFunctions] = {};
   Function* core_places_[kFunctions] = {};
   Function* core2_places_[kFunctions] = {};
 };

@@ -45,11 +45,10 @@ int push_in_domain(void* domain, const workload::nvtx::Event* event) {
   add_line("OTHER_NVTX_MARKS", text_of(domain) + ":" + name + "\n");
   return 0;
 }
-
-struct Callbacks {
-  size_t size;
-  int (*functions)(int module, workload::nvtx::Function*** places, unsigned* count);
-};
+int pop_with_payload(void* domain, const void*, size_t) {
+  add_line("OTHER_NVTX_MARKS", text_of(domain) + ":pop\n");
+  return 0;
+}
 
 }  // namespace
 
@@ -60,7 +59,7 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
     const void* (*table)(uint32_t)) {
   using workload::nvtx::Function;
-  const auto* callbacks = static_cast<const Callbacks*>(table(1));
+  const auto* callbacks = static_cast<const workload::nvtx::Callbacks*>(table(1));
   Function** places = nullptr;
   unsigned places_count = 0;
   callbacks->functions(workload::nvtx::kCore, &places, &places_count);
@@ -69,5 +68,12 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
   *places[4] = reinterpret_cast<Function>(push_in_domain);
   *places[10] = reinterpret_cast<Function>(register_string);
   *places[12] = reinterpret_cast<Function>(make_domain);
+  return 1;
+}
+
+extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(
+    workload::nvtx::Extension* extension) {
+  if (extension->module != 2) return 0;
+  extension->segment->functions[4] = reinterpret_cast<workload::nvtx::Function>(pop_with_payload);
   return 1;
 }

@@ -57,6 +57,8 @@ struct Said {
   }
   bool has(const char* key) const { return named.contains(key); }
   std::string value(const char* key) const { return has(key) ? named.at(key) : ""; }
+  // By the extension for payloads, where a name would be in the payload.
+  bool by_payload() const { return value("with") == "payload"; }
   bool is_plain() const {
     return !has("domain") && !has("category") && !has("payload") && !has("real") && !has("color") &&
            !has("text");
@@ -83,7 +85,9 @@ class Ranges {
     const std::string name = said.plain.at(0);
     Open open{name, said.value("domain"), now_ns()};
     int level = -2;
-    if (said.value("text") == "wide") {
+    if (said.by_payload()) {
+      level = nvtx_.call<int>(nvtx::kPayload, 3, -2, domain(said).handle, nullptr, size_t{0});
+    } else if (said.value("text") == "wide") {
       const std::wstring wide = wide_of(name);
       level = nvtx_.call<int>(nvtx::kCore, 10, -2, wide.c_str());
     } else if (said.is_plain()) {
@@ -99,8 +103,13 @@ class Ranges {
 
   void pop(const Said& said) {
     const std::string of = said.value("domain");
-    const int level = of.empty() ? nvtx_.call<int>(nvtx::kCore, 11, -2)
-                                 : nvtx_.call<int>(nvtx::kCore2, 5, -2, domain(said).handle);
+    int level = -2;
+    if (said.by_payload())
+      level = nvtx_.call<int>(nvtx::kPayload, 4, -2, domain(said).handle, nullptr, size_t{0});
+    else if (of.empty())
+      level = nvtx_.call<int>(nvtx::kCore, 11, -2);
+    else
+      level = nvtx_.call<int>(nvtx::kCore2, 5, -2, domain(said).handle);
     auto& open_here = pushed()[of];
     if (open_here.empty()) return check(level, -1, "pop");
     const Open open = open_here.back();
@@ -113,7 +122,9 @@ class Ranges {
     const std::string name = said.plain.at(1);
     const uint64_t from = now_ns();
     Word number = 0;
-    if (said.is_plain()) {
+    if (said.by_payload()) {
+      number = nvtx_.call<uint64_t>(nvtx::kPayload, 5, 0, domain(said).handle, nullptr, size_t{0});
+    } else if (said.is_plain()) {
       number = nvtx_.call<uint64_t>(nvtx::kCore, 5, 0, name.c_str());
     } else {
       const nvtx::Event event = event_of(said, name);
@@ -125,7 +136,9 @@ class Ranges {
   }
 
   void end(const Said& said, Word number) {
-    if (said.value("domain").empty())
+    if (said.by_payload())
+      nvtx_.tell(nvtx::kPayload, 6, domain(said).handle, number, nullptr, size_t{0});
+    else if (said.value("domain").empty())
       nvtx_.tell(nvtx::kCore, 7, number);
     else
       nvtx_.tell(nvtx::kCore2, 3, domain(said).handle, number);
@@ -137,7 +150,9 @@ class Ranges {
   void mark(const Said& said) {
     const std::string name = said.plain.at(0);
     const uint64_t from = now_ns();
-    if (said.is_plain()) {
+    if (said.by_payload()) {
+      nvtx_.tell(nvtx::kPayload, 2, domain(said).handle, nullptr, size_t{0});
+    } else if (said.is_plain()) {
       nvtx_.tell(nvtx::kCore, 2, name.c_str());
     } else {
       const nvtx::Event event = event_of(said, name);

@@ -101,8 +101,8 @@ Ranges::Open Ranges::opened(const Record& record, const OfProcess& process, Op o
   open.drops = head.drops;
   NamedRange& range = open.range;
   range.op = op;
-  range.name = record.text;
   range.name_known = !(head.flags & abi::CB_READ_FAULT);
+  range.name = range.name_known ? record.text : "(unknown)";
   range.name_cut = head.flags & abi::CB_STRING_CUT;
   auto domain = process.domains.find(said.domain);
   if (domain != process.domains.end())
