@@ -355,7 +355,7 @@ static void take(const struct module* module, const nvtx_function* ours, nvtx_fu
 int InitializeInjectionNvtx2(nvtx_export_table export_table);
 int InitializeInjectionNvtxExtension(struct nvtx_extension* extension);
 
-/* Of the other tool's library; null: there is none, or it is this one. */
+/* What the other tool's library has by this name; null: nothing, or it is this library. */
 static void* next_function(const char* name, void* ours) {
   const char* path = getenv(CI_NVTX_NEXT);
   void* library = path && *path ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;

@@ -13,7 +13,7 @@ FOLDERS = ("src", "include", "bpf", "inside", "test")
 BASES = ("src", "include", "test/unit", "bpf", "inside")  # where an include is found, besides its own folder
 SOURCES = {".c", ".h", ".cpp", ".hpp"}  # and no other that begins so, such as what Python compiled
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
-KERNEL = re.compile(r"^\s*#\s*include\s+<(linux|bpf)/", re.MULTILINE)
+KERNEL = re.compile(r"^\s*#\s*include\s+<(linux/(?!types\.h)|bpf/)", re.MULTILINE)  # the names of integers are no kernel's
 
 
 def changed_files():

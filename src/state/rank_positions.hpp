@@ -95,7 +95,7 @@ class Positions {
 
 // The number of the collective that some member has entered and none has come beyond.
 std::uint64_t furthest(const Positions::Members& members);
-// Of some member, calls may be missing.
+// Calls of some member may be missing.
 bool is_uncertain(const Positions::Members& members);
 
 }  // namespace cudabpf::ranks

@@ -66,7 +66,7 @@ Status copy(Handle stream, To to, From from, uint64_t size) {
   return given(stream, check(to, from, size), copying(to, from, size));
 }
 
-// Of an array, which has no memory.
+// For an array, which has no memory.
 template <typename To, typename From>
 Status copy_array(Handle stream, To to, From from, uint64_t size) {
   return given(stream, check(to, from, size), [=] { return sized_work(Does::copy, size); });

@@ -76,7 +76,7 @@ class Copy {
   Function* core2_places_[kFunctions] = {};
 };
 
-// Of two libraries of one process.
+// The copies of two libraries of one process.
 Copy& copy(unsigned number);
 
 }  // namespace workload::nvtx

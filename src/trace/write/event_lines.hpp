@@ -16,7 +16,7 @@ std::string name_or_number(std::string_view name, std::uint64_t number);
 std::string driver_line(const DriverCall& call);
 // `ts`: of the first launch in the file.
 std::string graph_line(const GraphContent& content, std::uint64_t ts);
-// Of a communicator, before a call at that time that names it.
+// Says what a communicator is, before a call at that time that names it.
 std::string communicator_line(const Communicator& communicator, std::uint64_t ts);
 std::string error_line(const GpuError& error);
 std::string process_line(const Process& process);

@@ -25,7 +25,7 @@ std::string with_commas(std::uint64_t number);  // "1,204,331"
 std::string count_of(std::uint64_t count, std::string_view one, std::string_view many);
 std::string human_count(std::uint64_t number);  // the same, or "1.20 G" if that is too long
 std::string human_bytes(std::uint64_t bytes);   // "1.20 GiB"
-// Of bytes a second: "179 GB/s". In powers of ten, as hardware and NCCL's tests count them.
+// Bytes a second: "179 GB/s". In powers of ten, as hardware and NCCL's tests count them.
 std::string human_rate(double rate);
 std::string human_time(std::uint64_t ns);  // "3.40 ms", "27:57 min"
 std::string human_energy(double joules);   // "3.6 J", "1,825 J", "12.40 kJ"

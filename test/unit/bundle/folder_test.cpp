@@ -60,7 +60,7 @@ struct SampleFolder {
     auto folder = Folder::open(path);
     return folder ? std::string() : folder.error().message;
   }
-  // Of the first line of the tape that is wrong.
+  // Names the first line of the tape that is wrong.
   std::string fault_of_tape() const {
     auto folder = Folder::open(path);
     REQUIRE(folder);

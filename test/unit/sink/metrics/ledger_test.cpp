@@ -411,7 +411,7 @@ TEST_CASE("What GPUs did in windows adds up by workload and class of kernel") {
   CHECK(app->work.kernels[matrix].count == 3);
   CHECK(app->work.kernels[matrix].time_ns == 6 * WINDOW / 10);
   CHECK(app->work.kernels[other].time_ns == 3 * WINDOW / 10);
-  // Of the last window, something may come yet: (0.1 + 0.1 + 0.2 + 0.1) / 2
+  // More of the last window may come yet: (0.1 + 0.1 + 0.2 + 0.1) / 2
   REQUIRE(app->loads.mean());
   CHECK(std::abs(*app->loads.mean() - 0.25) < 1e-9);
   REQUIRE(app->loads.error());
