@@ -94,12 +94,14 @@ static __always_inline __u64 read_plain_args(struct pt_regs* ctx, __u64* args, _
  * higher address. If the kernel watched that one's return, it would assume that longjmp had left
  * the interrupted call, which lies lower, forget its return address, and kill the program with
  * SIGILL when that call returns. */
-static __always_inline bool return_would_kill(struct pt_regs* ctx) {
+__noinline int return_at_would_kill(__u64 sp) {
   struct task_struct* task = bpf_get_current_task_btf();
-  unsigned long sp = PT_REGS_SP(ctx);
   if (sp - task->sas_ss_sp - 1 >= task->sas_ss_size) return false; /* not on it, or there is none */
   unsigned long interrupted = BPF_CORE_READ(task, utask, return_instances, stack);
   return interrupted && interrupted <= sp;
+}
+static __always_inline bool return_would_kill(struct pt_regs* ctx) {
+  return return_at_would_kill(PT_REGS_SP(ctx));
 }
 
 static __always_inline void fill_entry(struct cb_head* head, struct pt_regs* ctx, struct ids ids,
@@ -202,8 +204,8 @@ static __always_inline void emit_with_long_string(struct rich_record* shorter, c
 }
 
 /* The string that the last row reads; no record is left to emit if it is a long one. */
-static __always_inline bool read_string(struct rich_record* record, const struct cb_read* read) {
-  const void* string = (const void*)address_of(record, read);
+static __always_inline bool read_string(struct rich_record* record, __u64 row) {
+  const void* string = (const void*)address_of_row(record, row);
   long size = read_user_string(record->words + at_most(record->head.nargs, CB_PLAIN_ARGS),
                                CB_SHORT_STRING, string);
   if (size == CB_SHORT_STRING) {
@@ -235,21 +237,14 @@ static __always_inline bool rich_entry(struct pt_regs* ctx, bool session) {
 
   if (nargs < plan.nargs) plan.reads = 0;
   if (plan.returns && plan.reads && !unseen)
-    keep_returned(plan, &record, call_key(ids.tid, record.head.sp));
-  const struct cb_read* string = 0;
-  for (__u64 i = 0; i < CB_MAX_READS; i++) {
-    const struct cb_read* read = read_of(plan, i);
-    if (read->kind == CB_READ_NOTHING) break;
-    if (read->kind == CB_READ_STRING) string = read;
-    if (read->kind > CB_READ_INTS) continue;
-    __u32 missing = read_struct(&record, plan.reads + i);
-    if (missing && fault_in(address_of(&record, read), missing))
-      missing = read_struct(&record, plan.reads + i);
-    if (!missing) continue;
-    record.head.flags |= CB_READ_FAULT;
-    break;
+    keep_returned(&record, plan.reads, call_key(ids.tid, record.head.sp));
+  __u64 stop = plan.reads ? read_rows(&record, plan.reads) : 0;
+  for (int i = 0; i < CB_MAX_READS && stop >> 32; i++) {
+    if (!fault_in(address_of_row(&record, stop & (READ_STOPS - 1)), stop >> 32)) break;
+    stop = read_rows(&record, stop & (READ_STOPS - 1));
   }
-  if (!string || read_string(&record, string)) {
+  if (stop >> 32) record.head.flags |= CB_READ_FAULT;
+  if (!stop || stop >> 32 || read_string(&record, stop & (READ_STOPS - 1))) {
     __u64 end = nargs * sizeof(__u64) + record.head.struct_size + record.head.string_size;
     emit(&record, sizeof(record.head) + at_most(end, sizeof(record.words)), ids.tid,
          CB_DROPPED_ENTRY);

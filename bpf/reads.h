@@ -93,22 +93,24 @@ static __always_inline __u64 size_of_list(const struct rich_record* record,
   return cb_listed(count, read->size / element) * element;
 }
 
-/* Where the return's program finds what its rows read. */
-static __always_inline void keep_returned(struct cb_plan plan, const struct rich_record* record,
-                                          __u64 key) {
-  struct out_slot* slot = claim_outs(key);
-  const struct cb_read* first = read_of(plan, 0);
-  if (slot && first->kind == CB_READ_LIST) {
+/* Where the return's program finds what the rows from this one on read. Not static, so that the
+ * verifier checks it once, and not with each way in which a slot may be found. */
+__noinline int keep_returned(const struct rich_record* record, __u64 row, __u64 key) {
+  struct out_slot* slot = record ? claim_outs(key) : 0;
+  if (!slot) return 0;
+  const struct cb_read* first = &reads[index_of(row, CB_READS)];
+  if (first->kind == CB_READ_LIST) {
     slot->array.from = address_of(record, first);
     slot->array.size = slot->array.from ? size_of_list(record, first, sizeof(__u64)) : 0;
-    return;
+    return 0;
   }
-  for (__u64 i = 0; slot && i < CB_MAX_READS; i++) {
-    const struct cb_read* read = read_of(plan, i);
+  for (__u64 i = 0; i < CB_MAX_READS; i++) {
+    const struct cb_read* read = &reads[index_of(row + i, CB_READS)];
     if (read->kind == CB_READ_NOTHING) break;
     if (read->kind == CB_READ_RETURN)
       slot->address[index_of(read->to, CB_MAX_RETURNED)] = address_of(record, read);
   }
+  return 0;
 }
 
 /* Reads a struct or an array to where its row says; cb_read_fits() bounds it. Returns its size if
@@ -133,6 +135,27 @@ __noinline __u32 read_struct(struct rich_record* record, __u64 row) {
   if (error) return size;
   record->head.struct_size = (to - record->head.nargs) * 8 + size;
   return 0;
+}
+
+/* Reads what the rows from this one on read at entry, but for a string. Returns 0 if that is all;
+ * else the row at which it stopped, with READ_STOPS, and above that the size of what could not be
+ * read: 0 for a string. Not static, for the same reason. */
+#define READ_STOPS (1ULL << 31)
+__noinline __u64 read_rows(struct rich_record* record, __u64 row) {
+  if (!record) return 0;
+  for (int i = 0; i < CB_MAX_READS; i++, row++) {
+    __u32 kind = reads[index_of(row, CB_READS)].kind;
+    if (kind == CB_READ_NOTHING) break;
+    if (kind == CB_READ_STRING) return READ_STOPS | index_of(row, CB_READS);
+    if (kind > CB_READ_INTS) continue;
+    __u64 missing = read_struct(record, row);
+    if (missing) return missing << 32 | READ_STOPS | index_of(row, CB_READS);
+  }
+  return 0;
+}
+
+__noinline __u64 address_of_row(const struct rich_record* record, __u64 row) {
+  return record ? address_of(record, &reads[index_of(row, CB_READS)]) : 0;
 }
 
 /* Makes memory resident that is at most a page long. False: it cannot be, or there is none. */
