@@ -13,8 +13,8 @@ import toolkit
 FUNCTIONS = {"all_reduce": ("all_reduce",), "all_gather": ("all_gather",), "reduce_scatter": ("reduce_scatter",), "broadcast": ("broadcast",),
              "send_recv": ("send", "recv"), "all_to_all": ("all_to_all",)}
 FROM = 16 << 20  # bytes from which bandwidth is compared
+AT_ONCE = 10  # runs that do not hang
 BANDWIDTH, DELAY, EXPOSED = 0.05, 0.10, 2  # how much may differ: parts of it; percentage points
-CLEAN_RUNS = 20
 
 
 def bus_factor(name, ranks):
@@ -136,12 +136,12 @@ class Ranks:
         """Runs at once, which slows them down"""
         commands = [[self.machine.cudabpf, "run", "-o", f"{self.machine.folder}/clean{i}.jsonl.zst", "--watch-hang", "5s", "--", sys.executable,
                      f"{self.workloads}/straggler.py", "--steps", "200", "--late", "1", "--delay", "5", "--port", str(29600 + i),
-                     "--gpus", str(self.ranks)] for i in range(CLEAN_RUNS)]
+                     "--gpus", str(self.ranks)] for i in range(self.machine.clean_runs)]
         said = []
-        for first in range(0, CLEAN_RUNS, 5):
-            running = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for command in commands[first:first + 5]]
+        for first in range(0, len(commands), AT_ONCE):
+            running = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for command in commands[first:first + AT_ONCE]]
             said += [one.communicate()[1] for one in running]
-        self.check(f"{CLEAN_RUNS} runs that do not hang: nobody is named", not any("hang:" in text for text in said),
+        self.check(f"{len(commands)} runs that do not hang: nobody is named", not any("hang:" in text for text in said),
                    [line for text in said for line in text.splitlines() if "hang:" in line])
 
     def exposed(self, program, way):
@@ -161,11 +161,15 @@ class Ranks:
                        abs(share - true) <= EXPOSED and abs(found["collectives_us"] * 1000 / ours - 1) < 0.02, (found, ours))
 
 
-def run(machine, check, skipped, workloads):
+def run(machine, check, skipped, workloads, parts):
     if machine.gpus < 2 or not toolkit.sees_gpu("torch"):
         skipped("ranks", "it takes two GPUs and PyTorch")
         return
     ranks = Ranks(machine, check, workloads)
+    if "clean" in parts:
+        ranks.clean()
+    if "ranks" not in parts:
+        return
     for way in ((), ("--inside",)):
         ranks.sweep(way)
         for delay in (1, 10):
@@ -174,4 +178,3 @@ def run(machine, check, skipped, workloads):
         ranks.hang(way)
     ranks.exposed("ddp_training", ())
     ranks.exposed("tensor_parallel", ("--inside",))
-    ranks.clean()
