@@ -140,12 +140,8 @@ static __always_inline void send_name(struct ids ids, __u64 handle) {
     struct cb_name name;
     char string[CB_LONG_STRING];
   } * record;
-  count(CB_ENTERED);
-  record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
-  if (!record) {
-    dropped(ids.tid, CB_DROPPED_NAME);
-    return;
-  }
+  record = reserve(sizeof(*record), ids.tid, CB_DROPPED_NAME);
+  if (!record) return;
   __builtin_memset(&record->name, 0, sizeof(record->name));
   fill_head(&record->name.head, ids, CB_NAME);
   record->name.head.ts = bpf_ktime_get_ns();
@@ -154,8 +150,7 @@ static __always_inline void send_name(struct ids ids, __u64 handle) {
   if (readable) size = bpf_probe_read_user_str(record->string, sizeof(record->string), at);
   if (size > 0) record->name.head.string_size = size;
   if (was_cut(size, at)) record->name.head.flags = CB_STRING_CUT;
-  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-  count(CB_EMITTED);
+  submit(record);
   *slot = key;
 }
 
@@ -182,13 +177,8 @@ static __always_inline bool plain_entry(struct pt_regs* ctx, bool session) {
 }
 
 static __always_inline void emit_with_long_string(struct rich_record* shorter, const void* string) {
-  struct long_record* record;
-  count(CB_ENTERED);
-  record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
-  if (!record) {
-    dropped(shorter->head.tid, CB_DROPPED_ENTRY);
-    return;
-  }
+  struct long_record* record = reserve(sizeof(*record), shorter->head.tid, CB_DROPPED_ENTRY);
+  if (!record) return;
   record->head = shorter->head;
   record->head.nargs = CB_PLAIN_ARGS; /* the string's place is fixed here */
   __builtin_memcpy(record->args, shorter->words, sizeof(record->args));
@@ -199,8 +189,7 @@ static __always_inline void emit_with_long_string(struct rich_record* shorter, c
   }
   if (was_cut(size, string)) record->head.flags |= CB_STRING_CUT;
   record->head.string_size = size;
-  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-  count(CB_EMITTED);
+  submit(record);
 }
 
 /* The string that the last row reads; no record is left to emit if it is a long one. */
@@ -312,18 +301,13 @@ static __always_inline bool emit_with_array(const struct cb_head* head,
     struct cb_head head;
     __u64 words[CB_MAX_LISTED];
   } * record;
-  count(CB_ENTERED);
-  record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
-  if (!record) {
-    dropped(head->tid, CB_DROPPED_RETURN);
-    return true;
-  }
+  record = reserve(sizeof(*record), head->tid, CB_DROPPED_RETURN);
+  if (!record) return true;
   record->head = *head;
   __builtin_memset(record->words, 0, sizeof(record->words));
   if (bpf_probe_read_user(record->words, at_most(size, sizeof(record->words)), (const void*)from))
     record->head.flags |= CB_READ_FAULT;
-  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-  count(CB_EMITTED);
+  submit(record);
   return true;
 }
 

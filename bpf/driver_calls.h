@@ -145,19 +145,9 @@ static __always_inline void fill_driver_head(struct cb_head* head, struct ids id
  * record that is begun must be submitted. */
 static __always_inline void* begin_record(__u64 size, struct ids ids, __u8 kind, __u32 op,
                                           __u64 ts) {
-  count(CB_ENTERED);
-  struct cb_head* head = bpf_ringbuf_reserve(&ring, size, 0);
-  if (!head) {
-    dropped(ids.tid, CB_DROPPED_DRIVER);
-    return 0;
-  }
-  fill_driver_head(head, ids, kind, op, ts);
+  struct cb_head* head = reserve(size, ids.tid, CB_DROPPED_DRIVER);
+  if (head) fill_driver_head(head, ids, kind, op, ts);
   return head;
-}
-
-static __always_inline void submit_record(void* record) {
-  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-  count(CB_EMITTED);
 }
 
 /* An operation begins now or, if `ts` is not 0, began then. */
@@ -179,7 +169,7 @@ static __always_inline void operation_begins(struct ids ids, __u32 device, __u32
     record->head.flags |= CB_OUT_LOST;
   }
   if (op == CB_IOCTL) read_ioctl(record, operation, node);
-  submit_record(record);
+  submit(record);
 }
 
 static __always_inline void operation_ends(struct ids ids, struct operation* operation,
@@ -200,7 +190,7 @@ static __always_inline void operation_ends(struct ids ids, struct operation* ope
                              (void*)(operation->argument + operation->status_at)))
       record->head.flags |= CB_STATUS_READ;
   }
-  submit_record(record);
+  submit(record);
 }
 
 /* --- seen as system calls */
@@ -320,7 +310,7 @@ static __always_inline int interrupt_ends(__u32 op) {
       begin_record(sizeof(*record), no_process, CB_INTERRUPT, op, bpf_ktime_get_ns());
   if (!record) return 0;
   record->began = began;
-  submit_record(record);
+  submit(record);
   return 0;
 }
 
@@ -403,7 +393,7 @@ static __always_inline int xid_reported(const void* event) {
   if (read_tracepoint_string(record->message, sizeof(record->message), event,
                              xid_layout.message_at) == sizeof(record->message))
     record->head.flags |= CB_STRING_CUT; /* perhaps it fits exactly */
-  submit_record(record);
+  submit(record);
   return 0;
 }
 

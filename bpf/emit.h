@@ -136,4 +136,18 @@ static __always_inline bool emit(void* record, __u64 size, __u32 tid, enum cb_co
   return true;
 }
 
+/* The same for a record that is too large for the stack, or is read into the ring: between the two,
+ * nothing may sleep. `size` is a constant. Null: the record is counted as dropped. */
+static __always_inline void* reserve(__u64 size, __u32 tid, enum cb_counter reason) {
+  count(CB_ENTERED);
+  void* record = bpf_ringbuf_reserve(&ring, size, 0);
+  if (!record) dropped(tid, reason);
+  return record;
+}
+
+static __always_inline void submit(void* record) {
+  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+  count(CB_EMITTED);
+}
+
 #endif

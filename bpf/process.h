@@ -16,12 +16,8 @@ static __always_inline __u32 innermost_pid(struct task_struct* task) {
 
 /* `task` is the current one, except at a fork, where we cannot read the child's address space. */
 static __noinline int send_process(struct task_struct* task, __u32 pid, __u32 tid, __u32 kind) {
-  count(CB_ENTERED);
-  struct cb_process* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
-  if (!record) {
-    dropped(tid, CB_DROPPED_PROCESS);
-    return 0;
-  }
+  struct cb_process* record = reserve(sizeof(*record), tid, CB_DROPPED_PROCESS);
+  if (!record) return 0;
   __builtin_memset(record, 0, sizeof(*record));
   struct ids ids = {pid, tid};
   fill_head(&record->head, ids, kind);
@@ -45,8 +41,7 @@ static __noinline int send_process(struct task_struct* task, __u32 pid, __u32 ti
     if (size && !bpf_probe_read_user(record->cmdline, size, (void*)start))
       record->cmdline_size = size;
   }
-  bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-  count(CB_EMITTED);
+  submit(record);
   return 0;
 }
 
