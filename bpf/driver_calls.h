@@ -18,8 +18,10 @@ struct cb_xid_layout xid_layout;
 
 extern void* bpf_rdonly_cast(const void* object, __u32 type) __ksym __weak;
 
-/* The device that a descriptor of the current process refers to; 0: none. */
-static __always_inline __u32 device_of(__u32 fd) {
+/* The device that a descriptor of the current process refers to; 0: none. Not static, like the
+ * other such functions, so that the verifier checks it once, and not with each way that leads
+ * there. */
+__noinline __u32 device_of(__u32 fd) {
   struct task_struct* task = bpf_get_current_task_btf();
   struct fdtable* table = task->files->fdt;
   if (fd >= table->max_fds) return 0;
@@ -37,7 +39,7 @@ static __always_inline __u32 device_of(__u32 fd) {
 }
 
 /* enum cb_driver_node; CB_NODE_NONE if the device is not the driver's. */
-static __always_inline __u32 node_of(__u32 device) {
+__noinline __u32 node_of(__u32 device) {
   if (!device) return CB_NODE_NONE;
   for (int i = 0; i < CB_DRIVER_DEVICES; i++) {
     struct cb_driver_device* known = &driver_devices[i];
@@ -150,15 +152,22 @@ static __always_inline void* begin_record(__u64 size, struct ids ids, __u8 kind,
   return head;
 }
 
-/* An operation begins now or, if `ts` is not 0, began then. */
-static __always_inline void operation_begins(struct ids ids, __u32 device, __u32 node, __u32 op,
-                                             __u32 command, __u64 argument, __u64 ts) {
-  struct cb_driver* record =
-      begin_record(sizeof(*record), ids, CB_DRIVER, op, ts ? ts : bpf_ktime_get_ns());
-  if (!record) return;
-  record->device = device;
-  record->command = command;
-  record->argument = argument;
+struct begun {
+  struct ids ids;
+  __u32 device, node, op, command;
+  __u64 argument;
+  __u64 ts; /* 0: it begins now */
+};
+
+__noinline int operation_begins(const struct begun* begun) {
+  if (!begun) return 0;
+  __u32 op = begun->op;
+  struct cb_driver* record = begin_record(sizeof(*record), begun->ids, CB_DRIVER, op,
+                                          begun->ts ? begun->ts : bpf_ktime_get_ns());
+  if (!record) return 0;
+  record->device = begun->device;
+  record->command = begun->command;
+  record->argument = begun->argument;
   record->inner = record->inner_size = 0;
   struct operation* operation = claim_operation(owner_of(op));
   if (operation) {
@@ -168,15 +177,18 @@ static __always_inline void operation_begins(struct ids ids, __u32 device, __u32
   } else {
     record->head.flags |= CB_OUT_LOST;
   }
-  if (op == CB_IOCTL) read_ioctl(record, operation, node);
+  if (op == CB_IOCTL) read_ioctl(record, operation, begun->node);
   submit(record);
+  return 0;
 }
 
-static __always_inline void operation_ends(struct ids ids, struct operation* operation,
-                                           __s64 result) {
+__noinline int operation_ends(__u32 pid, __u32 tid, const struct operation* operation,
+                              __s64 result) {
+  if (!operation) return 0;
+  struct ids ids = {pid, tid};
   struct cb_driver_return* record =
       begin_record(sizeof(*record), ids, CB_DRIVER_RETURN, operation->op, bpf_ktime_get_ns());
-  if (!record) return;
+  if (!record) return 0;
   record->result = result;
   record->status = record->reserved = 0;
   __u64 size = at_most(operation->size, CB_MAX_IOCTL);
@@ -191,16 +203,17 @@ static __always_inline void operation_ends(struct ids ids, struct operation* ope
       record->head.flags |= CB_STATUS_READ;
   }
   submit(record);
+  return 0;
 }
 
 /* --- seen as system calls */
 
 /* The first of the driver's devices among the polled descriptors. */
 #define POLLED_AT_MOST 8
-static __always_inline __u32 polled_device(const void* fds, __u64 count_of_fds) {
+__noinline __u32 polled_device(__u64 fds, __u64 count_of_fds) {
   for (__u32 i = 0; i < POLLED_AT_MOST && i < count_of_fds; i++) {
     __u32 fd = 0;
-    if (bpf_probe_read_user(&fd, sizeof(fd), fds + i * 8)) return 0;
+    if (bpf_probe_read_user(&fd, sizeof(fd), (void*)(fds + i * 8))) return 0;
     __u32 device = device_of(fd);
     if (node_of(device)) return device;
   }
@@ -234,14 +247,14 @@ static __always_inline int system_call_begins(struct driver_request request) {
     operation->ts = bpf_ktime_get_ns();
     return 0;
   }
-  __u32 device = request.op == CB_POLL ? polled_device((void*)request.argument, request.count)
+  __u32 device = request.op == CB_POLL ? polled_device(request.argument, request.count)
                                        : device_of(request.fd);
   __u32 node = node_of(device);
   if (!node) return 0;
   struct ids ids = current_ids();
   if (!may_be_selected(ids) || !selected(ids)) return 0;
-  operation_begins(ids, device, node, request.op, request.command, request.argument, 0);
-  return 0;
+  struct begun begun = {ids, device, node, request.op, request.command, request.argument, 0};
+  return operation_begins(&begun);
 }
 
 static __always_inline int system_call_ends(struct trace_event_raw_sys_exit* ctx, __u32 op) {
@@ -256,12 +269,13 @@ static __always_inline int system_call_ends(struct trace_event_raw_sys_exit* ctx
   if (!operation->recorded) {
     __u32 device = result >= 0 ? device_of(result) : 0;
     __u32 node = node_of(device);
-    if (node && selected(ids)) operation_begins(ids, device, node, CB_OPEN, 0, 0, operation->ts);
+    struct begun begun = {ids, device, node, CB_OPEN, 0, 0, operation->ts};
+    if (node && selected(ids)) operation_begins(&begun);
   }
   /* The value of a descriptor or an address says nothing about the driver. */
   if ((operation->op == CB_OPEN || operation->op == CB_MMAP) && (result >= 0 || result < -4095))
     result = 0;
-  if (operation->recorded) operation_ends(ids, operation, result);
+  if (operation->recorded) operation_ends(ids.pid, ids.tid, operation, result);
   operation->owner = 0;
   return 0;
 }
@@ -276,7 +290,7 @@ static __always_inline __u32 device_of_file(struct file* file) {
 static __always_inline __u32 device_of_poll(const void* at) {
   struct pt_regs entered;
   if (bpf_probe_read_kernel(&entered, sizeof(entered), at)) return 0;
-  return polled_device((void*)PT_REGS_PARM1(&entered), PT_REGS_PARM2(&entered));
+  return polled_device(PT_REGS_PARM1(&entered), PT_REGS_PARM2(&entered));
 }
 
 /* Interrupts belong to no process. One record is made when they end. A handler may call another,
@@ -356,8 +370,8 @@ static __always_inline int function_begins(struct driver_arguments with, __u32 o
   }
   __u32 node = node_of(device);
   if (!node || !selected(ids)) return 0;
-  operation_begins(ids, device, node, op, command, argument, 0);
-  return 0;
+  struct begun begun = {ids, device, node, op, command, argument, 0};
+  return operation_begins(&begun);
 }
 
 static __always_inline int function_ends(__s64 result, __u32 op) {
@@ -367,7 +381,7 @@ static __always_inline int function_ends(__s64 result, __u32 op) {
   struct operation* operation = operation_of(owner_of(op));
   if (!operation || operation->op != op) return 0; /* an earlier one whose end was not seen */
   if (op != CB_IOCTL && op != CB_POLL) result = (__s32)result;
-  operation_ends(ids, operation, result);
+  operation_ends(ids.pid, ids.tid, operation, result);
   operation->owner = 0;
   return 0;
 }
