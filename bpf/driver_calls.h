@@ -154,16 +154,16 @@ static __always_inline void* begin_record(__u64 size, struct ids ids, __u8 kind,
 
 struct begun {
   struct ids ids;
-  __u32 device, node, op, command;
+  __u32 device, node, command;
   __u64 argument;
-  __u64 ts; /* 0: it begins now */
 };
 
-__noinline int operation_begins(const struct begun* begun) {
+/* `op` and `ts` are no part of what is begun: where a program is loaded without its functions'
+ * types, as copies are (attach_fentry), Linux 6.1's verifier takes a constant that it saw in memory
+ * that is handed over for all that will ever be there, and removes the code for the rest. */
+__noinline int operation_begins(const struct begun* begun, __u32 op, __u64 ts) {
   if (!begun) return 0;
-  __u32 op = begun->op;
-  struct cb_driver* record = begin_record(sizeof(*record), begun->ids, CB_DRIVER, op,
-                                          begun->ts ? begun->ts : bpf_ktime_get_ns());
+  struct cb_driver* record = begin_record(sizeof(*record), begun->ids, CB_DRIVER, op, ts);
   if (!record) return 0;
   record->device = begun->device;
   record->command = begun->command;
@@ -253,8 +253,8 @@ static __always_inline int system_call_begins(struct driver_request request) {
   if (!node) return 0;
   struct ids ids = current_ids();
   if (!may_be_selected(ids) || !selected(ids)) return 0;
-  struct begun begun = {ids, device, node, request.op, request.command, request.argument, 0};
-  return operation_begins(&begun);
+  struct begun begun = {ids, device, node, request.command, request.argument};
+  return operation_begins(&begun, request.op, bpf_ktime_get_ns());
 }
 
 static __always_inline int system_call_ends(struct trace_event_raw_sys_exit* ctx, __u32 op) {
@@ -269,8 +269,8 @@ static __always_inline int system_call_ends(struct trace_event_raw_sys_exit* ctx
   if (!operation->recorded) {
     __u32 device = result >= 0 ? device_of(result) : 0;
     __u32 node = node_of(device);
-    struct begun begun = {ids, device, node, CB_OPEN, 0, 0, operation->ts};
-    if (node && selected(ids)) operation_begins(&begun);
+    struct begun begun = {ids, device, node, 0, 0};
+    if (node && selected(ids)) operation_begins(&begun, CB_OPEN, operation->ts);
   }
   /* The value of a descriptor or an address says nothing about the driver. */
   if ((operation->op == CB_OPEN || operation->op == CB_MMAP) && (result >= 0 || result < -4095))
@@ -370,8 +370,8 @@ static __always_inline int function_begins(struct driver_arguments with, __u32 o
   }
   __u32 node = node_of(device);
   if (!node || !selected(ids)) return 0;
-  struct begun begun = {ids, device, node, op, command, argument, 0};
-  return operation_begins(&begun);
+  struct begun begun = {ids, device, node, command, argument};
+  return operation_begins(&begun, op, bpf_ktime_get_ns());
 }
 
 static __always_inline int function_ends(__s64 result, __u32 op) {

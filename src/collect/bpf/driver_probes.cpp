@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "collect/bpf/kernel_btf.hpp"
-#include "collect/bpf/program_copy.hpp"
 #include "collect/bpf/skeleton.hpp"
 #include "collect/bpf/tracepoints.hpp"
 #include "collect/driver_functions.hpp"
@@ -113,8 +112,14 @@ Result<> DriverProbes::attach_fentry(KernelBtf& btf, const DriverFunction& funct
   for (auto [program, attach_type] : {std::pair{programs.driver_function_left, BPF_TRACE_FEXIT},
                                       {programs.driver_function_entered, BPF_TRACE_FENTRY}}) {
     // A loaded program serves only one function, so each function gets a copy.
+    LIBBPF_OPTS(bpf_prog_load_opts, load, .expected_attach_type = attach_type);
+    load.attach_btf_obj_fd = static_cast<std::uint32_t>(type.object);
+    load.attach_btf_id = type.id;
     Copy copy;
-    copy.program = TRY(load_copy(*skeleton_.obj, *program, attach_type, type));
+    copy.program =
+        Fd(bpf_prog_load(BPF_PROG_TYPE_TRACING, bpf_program__name(program), "Dual BSD/GPL",
+                         bpf_program__insns(program), bpf_program__insn_cnt(program), &load));
+    if (!copy.program) return errno_error("loading a program");
     LIBBPF_OPTS(bpf_link_create_opts, link);
     link.tracing.cookie = function.op;
     copy.link = Fd(bpf_link_create(copy.program.get(), 0, attach_type, &link));
