@@ -83,6 +83,7 @@ void GpusAtWork::work(const Line& line) {
     ran.issued = call->ts;
     ran.returned = call->end;
     ran.tid = call->tid;
+    ran.place = call->place;
     ran.has_to_wait = call->has_to_wait;
     ran.depends = call->depends;
   }
@@ -259,6 +260,7 @@ void GpusAtWork::in_part(const Ran& ran, State& gpu, const IdleTimes& whole) {
   figures.idle.add(gap.time());
   figures.by_cause.add(gap.times);
   figures.gaps[static_cast<std::size_t>(gap.times.main())]++;
+  idle_by_range_.add(figures.process, ran.place, gap.time(), gap.times);
   for (const ThreadTime::InFunction& one : meanwhile_.functions) {
     bool too_many = !has_room_for(figures.meanwhile, one.name.id, MAX_FUNCTIONS);
     figures.meanwhile[too_many ? others_.id : one.name.id] += one.time;

@@ -115,6 +115,7 @@ void Idle::work(const Line& line, Work kind, State& process) {
       figures.in_calls += gap.in_calls;
       figures.untimed += gap.untimed;
       for (auto [name, time] : process.meanwhile) add_time(figures.meanwhile, name, time);
+      idle_by_range_.add(figures.number, line.place, gap.time());
       longest_idle_.add(gap);
     }
     process.is_idle = false;
