@@ -71,6 +71,7 @@ class GpusAtWork : public Analysis {
                   graphs = 0;                   // `graphs`: whole launches among kernels
     std::uint64_t graphs_with_collectives = 0;  // of these: how long they took is not known
     std::uint64_t late = 0, late_time = 0;
+    bool of_ranges = false;        // as the part is
     GpuCurve curve;                // of the whole trace
     std::uint64_t in_windows = 0;  // how much time was measured, if not all
     ShareOfWindows by_window;      // how busy it was in each
@@ -79,7 +80,10 @@ class GpusAtWork : public Analysis {
     std::uint64_t window() const { return in_windows ? in_windows : last - first; }
     // In windows more may have been submitted than could be done in their time.
     std::uint64_t busy_time() const { return work_time().busy; }
-    std::uint64_t idle_time() const { return window() - busy_time(); }
+    // In certain ranges it was idle before their work; the rest of the window is of others.
+    std::uint64_t idle_time() const {
+      return of_ranges ? by_cause.total() : window() - busy_time();
+    }
     // Waiting while only collectives ran, by the rank that they waited for.
     TimeByRank waiting() const { return curve.between(first, last).waiting; }
     WorkTime work_time() const { return cut_to(busy.times(), window()); }
@@ -158,6 +162,7 @@ class GpusAtWork : public Analysis {
     Name name;
     WorkKind kind;
     bool joined = false, has_to_wait = false, is_node = false;
+    bool wanted = true;  // as its line is
   };
   struct State {  // a GPU for a process
     OfGpu figures;

@@ -43,7 +43,7 @@ void Memory::line(const Line& line) {
   memory_.line(line);
   line_ = nullptr;
   if (line.meaning->memory == MemoryEffect::alloc && !line.has(Field::ret))
-    not_returned_ += part_.has(line.ts);
+    not_returned_ += part_.has(line);
   if (by_ == By::range) return;
   for (const Process* gone : line.gone) holder_by_number_.erase(gone->number);
   if (line.kind != LineKind::process || !line.process) return;
@@ -118,6 +118,10 @@ Memory::Churn& Memory::churn_of(std::uint64_t size) {
 }
 
 void Memory::allocated(const Block& block) {
+  if (line_ && !line_->wanted) {
+    not_wanted_.insert(block.number);
+    return;
+  }
   if (!begun_ && block.since >= part_.from) begin_part();
   number_ = block.number;
   if (block.since >= part_.to) return;
@@ -135,6 +139,7 @@ void Memory::allocated(const Block& block) {
 }
 
 void Memory::ended(const Block& block, std::uint64_t ts, Ended how) {
+  if (not_wanted_.erase(block.number)) return;
   if (!begun_ && ts >= part_.from) begin_part();
   if (block.since >= part_.to) return;
   drop(all_, block, ts, how);
@@ -154,7 +159,7 @@ void Memory::ended(const Block& block, std::uint64_t ts, Ended how) {
 }
 
 void Memory::freed_unknown(const MemoryCall& free) {
-  if (!part_.has(free.ts)) return;
+  if (!part_.has(free.ts) || (line_ && !line_->wanted)) return;
   unknown_free_count_++;
   if (unknown_frees_.size() < KEPT_UNKNOWN)
     unknown_frees_.push_back(
@@ -173,7 +178,8 @@ void Memory::finish(const TraceFacts& facts) {
   if (!begun_) begin_part();
   frees_left_out_ = facts.leaves_out("frees");
   memory_.live().each([&](const Block& block) {
-    keep_never_freed({block, Fate::still_held, until(block.since, duration_)});
+    if (!not_wanted_.contains(block.number))
+      keep_never_freed({block, Fate::still_held, until(block.since, duration_)});
   });
   never_freed_ = largest_never_freed_.take();
   find_holders();
@@ -199,7 +205,7 @@ void Memory::find_holders() {
     holder.at_peak[side] = holder.peaks[side].ended_since();
   });
   memory_.live().each([&](const Block& block) {
-    if (block.since >= part_.to) return;
+    if (block.since >= part_.to || not_wanted_.contains(block.number)) return;
     auto side = static_cast<std::size_t>(side_of(block.kind));
     for (Holder* holder : {&all_, &holder_of(block)})
       if (holder->peaks[side].was_live(block)) MemoryPeak::add(holder->at_peak[side], block);

@@ -146,6 +146,7 @@ class Memory : public Analysis, private LiveMemory::Listener {
   std::vector<Holder> holders_;
   std::unordered_map<std::uint64_t, std::size_t> holder_by_number_;  // of a process or a range
   HashMap<std::uint64_t, std::size_t> holder_by_block_;              // if by range
+  HashSet<std::uint64_t> not_wanted_;                                // blocks of other ranges
   const Line* line_ = nullptr;                                       // the current one
   HashMap<std::uint64_t, Churn> churn_;                              // by size
   Largest<NeverFreed, Larger> largest_never_freed_{KEPT_NEVER_FREED};

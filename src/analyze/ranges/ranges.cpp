@@ -1,7 +1,5 @@
 #include "analyze/ranges/ranges.hpp"
 
-#include <iterator>
-
 #include "analyze/work.hpp"
 #include "trace/header.hpp"
 #include "util/saturating.hpp"
@@ -126,12 +124,18 @@ void RangeTotals::finish(const TraceFacts& facts) {
   add_rows(all, std::move(outermost), path);
 }
 
+// Those around the ones that are asked for may have no range of their own.
 std::vector<RangeTotals::Row> RangeTotals::outermost() const {
   std::vector<Row> found;
-  for (std::size_t depth = 0;; depth++) {
+  for (std::size_t above = 0;; above = found.front().depth + 1) {
     std::vector<Row> here;
-    std::copy_if(rows_.begin(), rows_.end(), std::back_inserter(here),
-                 [&](const Row& row) { return row.depth == depth; });
+    bool inside = false;  // of the last of them
+    for (const Row& row : rows_) {
+      inside = inside && row.depth > here.back().depth;
+      if (inside || !row.figures.count || row.depth < above) continue;
+      here.push_back(row);
+      inside = true;
+    }
     if (here.empty()) return found;
     found = std::move(here);
     if (found.size() > 1) return found;

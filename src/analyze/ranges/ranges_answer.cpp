@@ -79,7 +79,9 @@ std::string outermost_ranges_text(const RangeTotals& ranges) {
   std::string text;
   for (std::size_t i = 0; i < std::min(SHOWN, rows.size()); i++) {
     const RangeFigures& of = rows[i].figures;
-    text += fmt::format("{}{} {}", i ? "; " : "", printable(rows[i].name),
+    std::string path;
+    for (const std::string& around : rows[i].path) path += around + " / ";
+    text += fmt::format("{}{} {}", i ? "; " : "", printable(path + rows[i].name),
                         of.timed ? human_time(of.total) : "an unknown time");
     if (of.count > 1) text += fmt::format(" in {}", with_commas(of.count));
     if (of.gpu) text += fmt::format(", {} on GPUs", human_time(of.gpu));

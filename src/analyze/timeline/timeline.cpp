@@ -40,9 +40,10 @@ Timeline::Timeline(Names& names, std::optional<Window> window, std::uint64_t rec
 void Timeline::line(const Line& line) {
   execution_.line(line);
   events_.learn(line);
-  if (line.kind == LineKind::call || line.kind == LineKind::driver) on_thread(line);
+  if (line.wanted && (line.kind == LineKind::call || line.kind == LineKind::driver))
+    on_thread(line);
   if (line.kind == LineKind::gpu_sample) gpu_sample(sample_in(line));
-  if (line.kind == LineKind::gpu_operation) gpu_operation(line);
+  if (line.wanted && line.kind == LineKind::gpu_operation) gpu_operation(line);
   owners_.seen(line);
 }
 

@@ -97,3 +97,19 @@ TEST_CASE("Ranges without an end are counted, and not timed; marks are no ranges
   CHECK(totals.ranges.marks() == 1);
   CHECK(totals.ranges.unnamed() == 1);
 }
+
+TEST_CASE("The outermost ranges, or those in one that is around all") {
+  auto names = [](const NamedTotals& totals) {
+    std::string all;
+    for (const auto& row : totals.ranges.outermost()) all += row.name + " ";
+    return all;
+  };
+  NamedTotals totals(named(1, "serve") + named(2, "a", 1) + named(3, "b", 1) + named(4, "c", 3) +
+                     range(2, 1, 5) + range(4, 10, 6) + range(3, 9, 8) + range(1, 0, 50));
+  CHECK(names(totals) == "b a ");
+  CHECK(outermost_ranges_text(totals.ranges) == "serve / b 8.00 µs; serve / a 5.00 µs");
+  // Of a part there may be no more than what is inside.
+  NamedTotals part(named(1, "serve") + named(2, "a", 1) + named(3, "b") + range(2, 1, 5) +
+                   range(3, 9, 8));
+  CHECK(names(part) == "b a ");
+}
