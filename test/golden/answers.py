@@ -91,6 +91,7 @@ ANSWERS["ranges-none"] = ["ranges", GPT2]
 for subcommand in ("calls", "kernels"):
     ANSWERS[f"{subcommand}-by-range"] = [subcommand, "--by", "range", "--iteration", "2", EXAMPLE_RANGES]
 ANSWERS["gaps-by-range"] = ["gaps", "--by", "range", "--top", "5", EXAMPLE_RANGES]
+ANSWERS["timeline-ranges"] = ["timeline", "--range", "request 1", "--from", "15ms", "--to", "18ms", EXAMPLE_RANGES]
 ANSWERS["kernels-of-ranges"] = ["kernels", "--range", "*/decode/token*/layer 2", EXAMPLE_RANGES]
 ANSWERS["gaps-of-ranges"] = ["gaps", "--range", "attention", "--top", "3", EXAMPLE_RANGES]
 ANSWERS["summary-ranges"] = ["summary", EXAMPLE_RANGES]
