@@ -42,6 +42,8 @@ add_check(questions check 300 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DI
           $<TARGET_FILE:cudabpf> ${CMAKE_CURRENT_SOURCE_DIR}/golden/trace.jsonl ${RECORDED})
 add_check(reading check 300 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/scripts/reading.py
           $<TARGET_FILE:cudabpf>)
+add_check(reading_ranges check 300 ${Python3_EXECUTABLE} -B
+          ${CMAKE_CURRENT_SOURCE_DIR}/scripts/reading_ranges.py $<TARGET_FILE:cudabpf>)
 add_check(terminal check 600 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/scripts/terminal.py
           $<TARGET_FILE:cudabpf>)
 add_check(answers check 300 ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/golden/answers.py

@@ -98,6 +98,7 @@ void add_heading(Page& page, const TraceFacts& facts) {
   if (facts.part.is_whole()) return;
   std::uint64_t from = facts.part.from, to = std::min(facts.part.to, facts.duration());
   std::string name = facts.part_name.empty() ? "" : facts.part_name + ", ";
+  if (facts.part.of_ranges) name.insert(0, fmt::format("in {}, ", printable(facts.ranges.pattern)));
   page.paragraph(fmt::format("part: {}from {} to {}, {}", name, page.at(from), page.at(to),
                              human_time(to - std::min(from, to))),
                  2);
@@ -118,6 +119,7 @@ Json facts_json(const TraceFacts& facts) {
                     {"to_us", microseconds(std::min(facts.part.to, facts.duration()))},
                     {"calls", facts.calls_in_part}};
     if (!facts.part_name.empty()) json["part"]["name"] = facts.part_name;
+    if (facts.part.of_ranges) json["part"]["ranges"] = facts.ranges.pattern;
   }
   json.update(Json{{"lines", facts.lines},
                    {"bytes", facts.bytes},

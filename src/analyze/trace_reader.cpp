@@ -54,8 +54,11 @@ TraceReader::TraceReader(std::vector<std::string> paths, Progress progress, Open
   facts_.paths = files_ = std::move(paths);
 }
 
-void TraceReader::want(Part part, std::string name) {
+void TraceReader::want(Part part, std::string name, std::string_view ranges) {
   part.recorded_from = facts_.part.recorded_from;
+  part.of_ranges = !ranges.empty();
+  derived_.ranges().want(ranges);
+  facts_.ranges = derived_.ranges().wanted();
   facts_.part = part;
   facts_.part_name = std::move(name);
 }
@@ -146,6 +149,7 @@ Result<const Line*> TraceReader::next() {
       end_file();
       if (file_ == files_.size()) {
         progress_ = {};
+        facts_.ranges = derived_.ranges().wanted();
         return nullptr;
       }
       TRY(open_next());
@@ -167,6 +171,7 @@ Result<const Line*> TraceReader::next() {
     note(line);
     if (derives_) derived_.fill_in(line);
     facts_.put_away = derived_.processes().put_away();
+    facts_.calls_in_part += line.kind == LineKind::call && facts_.part.has(line);
     return &line;
   }
 }
@@ -181,7 +186,6 @@ void TraceReader::note(const Line& line) {
   if (line.kind != LineKind::header && line.kind != LineKind::end)
     facts_.last_ts = std::max(facts_.last_ts, line.end());
   facts_.calls += line.kind == LineKind::call;
-  facts_.calls_in_part += line.kind == LineKind::call && facts_.part.has(line.ts);
   facts_.operations += line.kind == LineKind::driver;
   switch (line.kind) {
     case LineKind::other:

@@ -35,6 +35,7 @@ struct TraceFacts {
   std::vector<std::string> paths;
   Part part;                            // the wanted one, and where the files begin
   std::string part_name;                // "inference"; empty: it has none
+  WantedRanges ranges;                  // those of the part
   TraceHeader header;                   // of the first file
   std::optional<TraceEnd> end;          // of the last; nothing: it was cut off
   std::vector<std::string> left_out;    // kinds of calls of which some are missing
@@ -82,7 +83,8 @@ class TraceReader {
   const Names& names() const { return parser_.names(); }
   const TraceFacts& facts() const { return facts_; }
   // Every line is still read, since a line's meaning follows from those before it.
-  void want(Part part, std::string name);
+  // Ranges: as RangePlaces wants them; empty: all.
+  void want(Part part, std::string name, std::string_view ranges = {});
   // Lines come as they were written, without what follows from those before them: that takes
   // memory for each trace.
   void derive_nothing() { derives_ = false; }

@@ -72,6 +72,15 @@ class ProgressBar {
   bool shown_ = false;
 };
 
+Error no_such_range(const analyze::WantedRanges& wanted) {
+  std::string others;
+  for (const std::string& one : wanted.others)
+    others += (others.empty() ? "it has " : ", ") + printable(one);
+  return {fmt::format("--range {}: the trace has no such range", wanted.pattern),
+          others.empty() ? "it has none: `cudabpf run --ranges` records them" : others,
+          exit_code::USAGE};
+}
+
 void add_written(Page& page, const std::string& path, std::uint64_t bytes) {
   page.line(fmt::format("  {:>10}  {}", human_bytes(bytes),
                         path == "-" ? "to standard output" : printable(path)));
@@ -155,11 +164,12 @@ Result<std::unique_ptr<analyze::TraceReader>> open_trace(const TraceFlags& flags
   if (!flags.part.any()) return reader;
   auto wanted = TRY(find_part(flags.part, moments, *reader));
   if (flags.part.is_of_execution()) reader = TRY(open_trace(flags.paths));
-  reader->want(wanted.part, wanted.name);
+  reader->want(wanted.part, wanted.name, flags.part.range);
   return reader;
 }
 
 Result<> is_in_trace(const analyze::TraceFacts& facts) {
+  if (facts.part.of_ranges && !facts.ranges.found) return no_such_range(facts.ranges);
   if (!facts.part.from || facts.part.from < facts.duration()) return ok();
   return Error{"--from is not before the end of the trace",
                "it ends at " + analyze::seconds(facts.duration()), exit_code::USAGE};

@@ -88,7 +88,13 @@ for subcommand in ("summary", "gaps", "timeline"):
 EXAMPLE_RANGES = "traces/example-ranges.jsonl.zst"
 ANSWERS["ranges"] = ["ranges", EXAMPLE_RANGES]
 ANSWERS["ranges-none"] = ["ranges", GPT2]
-ANSWERS["calls-by-range"] = ["calls", "--by", "range", "--iteration", "2", EXAMPLE_RANGES]
+for subcommand in ("calls", "kernels"):
+    ANSWERS[f"{subcommand}-by-range"] = [subcommand, "--by", "range", "--iteration", "2", EXAMPLE_RANGES]
+ANSWERS["gaps-by-range"] = ["gaps", "--by", "range", "--top", "5", EXAMPLE_RANGES]
+ANSWERS["timeline-ranges"] = ["timeline", "--range", "request 1", "--from", "15ms", "--to", "18ms", EXAMPLE_RANGES]
+ANSWERS["kernels-of-ranges"] = ["kernels", "--range", "*/decode/token*/layer 2", EXAMPLE_RANGES]
+ANSWERS["gaps-of-ranges"] = ["gaps", "--range", "attention", "--top", "3", EXAMPLE_RANGES]
+ANSWERS["summary-ranges"] = ["summary", EXAMPLE_RANGES]
 STATUS = {"diff-conditions": 118, "diff-repeated": 118, "diff-graphs": 119, "diff-measured": 118,
           "diff-measured-otherwise": 119}  # of others: 0
 cudabpf = ""  # pylint: disable=invalid-name

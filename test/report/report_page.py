@@ -17,6 +17,7 @@ TRACES = {
     "two-gpus": ROOT / "traces/h200-two-gpus.jsonl.zst",
     "measured": ROOT / "test/golden/gpu_execution.jsonl",
     "two-ranks": ROOT / "traces/example-ranks.jsonl.zst",
+    "ranges": ROOT / "traces/example-ranges.jsonl.zst",
     "graphs": ROOT / "test/golden/graphs.jsonl",
     "lossy": ROOT / "test/golden/trace.jsonl",
     "tracks": ROOT / "test/golden/gpu_tracks.jsonl.zst",

@@ -118,6 +118,28 @@ for (const name of ["tracks", "measured", "two-ranks"])
     assert.ok(colors.some(({ before }) => before));
   }));
 
+test("the program's ranges are above the calls of their thread, one in the other", () => opened("ranges", async (page) => {
+  const rows = await page.evaluate(() => {
+    const { timeline, canvas } = window.cudabpfReport;
+    return canvas.layout.rows.filter(({ lane }) => lane?.thread >= 0).map(({ lane, label }) =>
+      `${label.trim()} ${lane.kind} ${lane.depth} ${lane.size} ${timeline.kinds[lane.kinds[0]].name}`);
+  });
+  assert.deepEqual(rows.slice(0, 3), ["ranges ranges 0 2 request 0", " ranges 1 4 prefill", " ranges 2 56 layer 0"]);
+  assert.match(rows.at(-1), /^thread \d+ calls 0 1099 cuLaunchKernel$/);
+  const layers = await page.evaluate(() => {
+    const { timeline, view } = window.cudabpfReport;
+    const lane = timeline.lanes.find(({ kind, depth }) => kind === "ranges" && depth === 2);
+    view.choose({ lane: lane.index, event: 0 });
+    return timeline.lanes.filter(({ kind }) => kind === "ranges").length;
+  });
+  assert.equal(layers, 5);
+  const told = await page.locator(".details").textContent();
+  for (const part of ["layer 0", "took", "domain", "thread 4300, ranges"]) assert.ok(told.includes(part), part);
+  // They are no calls, and count in no table of what is selected.
+  const functions = await page.evaluate(() => [...new Set(window.cudabpfReport.answers.answers.calls.calls.map(({ name }) => name))].sort());
+  assert.deepEqual(functions, ["cuLaunchKernel", "cuStreamSynchronize"]);
+}));
+
 test("streams of GPUs are in the order of their numbers, and arrow keys follow it", () => opened("tracks", async (page) => {
   const labels = await page.evaluate(() => window.cudabpfReport.canvas.layout.rows.filter((row) => row.lane?.kind === "gpu").map((row) => row.label));
   assert.deepEqual(labels, ["GPU 0 stream 7", "GPU 0 stream 13", "GPU 0 stream 14"]);

@@ -137,7 +137,8 @@ class Candidates(unittest.TestCase):
         for option, line in (("--profile", "cudabpf run --profile "), ("--profile", "cudabpf --profile "),
                              ("--profile", "cudabpf functions --profile "), ("--by", "cudabpf calls --by "),
                              ("--by", "cudabpf ioctls t.jsonl --by "), ("--by", "cudabpf diff --by "),
-                             ("--by", "cudabpf kernels --by "), ("--format", "cudabpf export --format "),
+                             ("--by", "cudabpf kernels --by "), ("--by", "cudabpf gaps --by "),
+                             ("--by", "cudabpf memory --by "), ("--format", "cudabpf export --format "),
                              ("shell", "cudabpf completion ")):
             subcommand = line.split()[1]
             help_text = printed(*([] if subcommand.startswith("-") else [subcommand]), "--help")

@@ -122,6 +122,7 @@ CollectiveRuns::Asked& CollectiveRuns::ask(std::uint64_t id, const Line& line) {
   asked.pid = line.pid;
   asked.ts = line.ts;
   asked.end = line.end();
+  asked.wanted = line.wanted;
   return asked;
 }
 

@@ -58,6 +58,7 @@ struct CollectiveRun {
   std::uint32_t pid = 0;
   std::uint64_t launch = 0;  // of their graph, the how-manieth, from 1; 0: they were not captured
   std::uint64_t ts = 0, end = 0;  // on the host: of the calls and the group's end, or of the launch
+  bool wanted = true;             // as their lines are
   OnGpu gpu;
 
   bool measured() const { return gpu.operations; }
@@ -120,6 +121,7 @@ class CollectiveRuns : public Analysis {
     std::uint64_t process = 0, launch = 0, ts = 0, end = 0;
     std::uint32_t pid = 0;
     bool several = false;        // communicators
+    bool wanted = true;          // as the line of the call or the launch is
     std::vector<OnGpu> on_gpus;  // one; of several communicators: by stream; of a graph: by kernel
     std::uint64_t covered = 0;   // the end of all of a graph's kernels so far
   };

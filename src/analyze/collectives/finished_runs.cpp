@@ -103,6 +103,7 @@ CollectiveRun CollectiveRuns::empty_run(const Asked& asked) {
   run.launch = asked.launch;
   run.ts = asked.ts;
   run.end = asked.end;
+  run.wanted = asked.wanted;
   return run;
 }
 
@@ -162,7 +163,7 @@ void CollectiveRuns::finish_launch(Asked& asked) {
 }
 
 void CollectiveRuns::pass_on(const CollectiveRun& run) {
-  if (!part_.has(run.ts)) return;
+  if (!run.wanted || !part_.has(run.ts)) return;
   books_.without_kernel += measured_ && !run.measured();
   take_(run);
 }

@@ -11,7 +11,10 @@ void DerivedFields::fill_in(Line& line) {
   graphs_.follow(line);
   places_.follow(line);
   issuers_.follow(line);
-  if (line.issuer) line.place = line.issuer->place;
+  if (line.issuer) {
+    line.place = line.issuer->place;
+    line.wanted = line.issuer->wanted;
+  }
   communication_.follow(line, graphs_);
 }
 

@@ -27,6 +27,7 @@ class DerivedFields {
 
   void fill_in(Line& line);
   const Processes& processes() const { return processes_; }
+  RangePlaces& ranges() { return places_; }
 
  private:
   bool is_for_threads(Name symbol);

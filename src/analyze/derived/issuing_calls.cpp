@@ -40,6 +40,7 @@ void IssuingCalls::call(const Line& line) {
                    .handle = line.handle,
                    .tid = line.tid,
                    .place = line.place,
+                   .wanted = line.wanted,
                    .kernel = line.kernel,
                    .grid = line.grid,
                    .block = line.block,

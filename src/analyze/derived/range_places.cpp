@@ -6,6 +6,8 @@
 #include <cctype>
 #include <vector>
 
+#include "util/text/glob.hpp"
+
 namespace cudabpf::analyze {
 
 std::string path_text(const RangePlace& place, const Names& names) {
@@ -28,19 +30,74 @@ std::string without_digits(std::string_view name) {
   return folded;
 }
 
+namespace {
+
+// "a/b", of "a / b": paths are written in both ways.
+std::string without_blanks_around_slashes(std::string_view path) {
+  std::string text;
+  for (char c : path) {
+    if (c == '/')
+      while (text.ends_with(' ')) text.pop_back();
+    if (c != ' ' || !text.ends_with('/')) text += c;
+  }
+  return text;
+}
+
+// What is in no range counts in none. Other lines are of the whole program: processes, samples.
+bool may_be_in_range(LineKind kind) {
+  return kind == LineKind::call || kind == LineKind::gpu_operation || kind == LineKind::host_copy ||
+         kind == LineKind::driver || kind == LineKind::range;
+}
+
+}  // namespace
+
+void RangePlaces::want(std::string_view pattern) {
+  wanted_.pattern = without_blanks_around_slashes(pattern);
+}
+
 void RangePlaces::follow(Line& line) {
   if (line.kind == LineKind::range_name) name(line);
-  if (line.has(Field::range)) line.place = find(line.range);
+  const Known* known = line.has(Field::range) ? find(line.range) : nullptr;
+  if (known) line.place = known->place;
+  if (!wanted_.pattern.empty() && may_be_in_range(line.kind)) line.wanted = known && known->wanted;
 }
 
 // What is in one for which there is no room is in the one around it.
 void RangePlaces::name(const Line& line) {
-  const RangePlace* around = line.has(Field::in_range) ? find(line.in_range) : nullptr;
+  const Known* outer = line.has(Field::in_range) ? find(line.in_range) : nullptr;
+  const RangePlace* around = outer ? outer->place : nullptr;
+  bool wanted = (outer && outer->wanted) || fits(line);
   RangePlace* place = place_for(around, line.label, line.domain);
   if (place && (place->name != line.label ? !by_number_.contains(line.range) : !place->names))
     place->names++;
   if (by_number_.size() >= MAX_NUMBERS) by_number_.clear();
-  by_number_[line.range] = place ? place : around;
+  by_number_[line.range] = {place ? place : around, line.label, outer ? line.in_range : 0, wanted};
+}
+
+// Whether it is wanted by its own name, or its path.
+bool RangePlaces::fits(const Line& line) {
+  constexpr std::size_t LISTED = 6;
+  if (wanted_.pattern.empty()) return true;
+  std::string name(names_.text(line.label));
+  bool by_path = wanted_.pattern.find('/') != std::string::npos;
+  if (glob_match(wanted_.pattern, by_path ? path_of(line) : name)) return wanted_.found = true;
+  std::string alike = without_digits(name);
+  std::replace(alike.begin(), alike.end(), '#', '*');
+  auto& others = wanted_.others;
+  if (others.size() < LISTED && std::find(others.begin(), others.end(), alike) == others.end())
+    others.push_back(alike);
+  return false;
+}
+
+// "generate/decode"; of names that are too deep, without those around.
+std::string RangePlaces::path_of(const Line& line) const {
+  std::string path(names_.text(line.label));
+  const Known* around = line.has(Field::in_range) ? find(line.in_range) : nullptr;
+  for (std::size_t depth = 1; around && depth < MAX_DEPTH; depth++) {
+    path.insert(0, "/").insert(0, names_.text(around->name));
+    around = around->around ? find(around->around) : nullptr;
+  }
+  return without_blanks_around_slashes(path);
 }
 
 RangePlace* RangePlaces::place_for(const RangePlace* around, Name name, Name domain) {
@@ -68,9 +125,9 @@ RangePlace* RangePlaces::place_for(const RangePlace* around, Name name, Name dom
   return &place;
 }
 
-const RangePlace* RangePlaces::find(std::uint64_t number) const {
+const RangePlaces::Known* RangePlaces::find(std::uint64_t number) const {
   auto known = by_number_.find(number);
-  return known == by_number_.end() ? nullptr : known->second;
+  return known == by_number_.end() ? nullptr : &known->second;
 }
 
 }  // namespace cudabpf::analyze

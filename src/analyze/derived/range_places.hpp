@@ -27,11 +27,24 @@ std::string path_text(const RangePlace& place, const Names& names);
 // "step #", of "step 12".
 std::string without_digits(std::string_view name);
 
+// Which ranges are wanted, and what became of that.
+struct WantedRanges {
+  std::string pattern;  // empty: there is no such wish
+  bool found = false;
+  std::vector<std::string> others;  // patterns that find what the trace has: the first few
+};
+
 class RangePlaces {
  public:
   explicit RangePlaces(Names& names) : names_(names) {}
 
-  // Notes what ranges there are, and fills in where a call was made, or which one a line is about.
+  // Only ranges are wanted whose name fits this shell pattern, or whose path if it has a '/'; and
+  // those inside them. Calls in no such range are not.
+  void want(std::string_view pattern);
+  const WantedRanges& wanted() const { return wanted_; }
+
+  // Notes what ranges there are, and fills in where a call was made, or which one a line is about,
+  // and whether that is wanted.
   void follow(Line& line);
 
  private:
@@ -52,15 +65,25 @@ class RangePlaces {
     }
   };
 
+  struct Known {
+    const RangePlace* place = nullptr;
+    Name name;                 // as it is in the trace
+    std::uint64_t around = 0;  // the number of the range around it; 0: none
+    bool wanted = true;
+  };
+
   void name(const Line& line);
   RangePlace* place_for(const RangePlace* around, Name name, Name domain);
-  const RangePlace* find(std::uint64_t number) const;
+  const Known* find(std::uint64_t number) const;
+  bool fits(const Line& line);
+  std::string path_of(const Line& line) const;
 
   Names& names_;
+  WantedRanges wanted_;
   std::deque<RangePlace> all_;
   std::unordered_map<Key, RangePlace*, Hash> by_name_;
-  std::unordered_map<Key, std::size_t, Hash> alike_;     // by the name without digits: how many
-  HashMap<std::uint64_t, const RangePlace*> by_number_;  // by the trace's own numbers
+  std::unordered_map<Key, std::size_t, Hash> alike_;  // by the name without digits: how many
+  HashMap<std::uint64_t, Known> by_number_;           // by the trace's own numbers
 };
 
 }  // namespace cudabpf::analyze

@@ -7,6 +7,7 @@
 
 namespace cudabpf::analyze {
 
-Json gaps_json(const Idle& idle, const GpusAtWork& measured, const SampledGpus& sampled);
+Json gaps_json(const Idle& idle, const GpusAtWork& measured, const SampledGpus& sampled,
+               GapsBy by = GapsBy::gap);
 
 }  // namespace cudabpf::analyze

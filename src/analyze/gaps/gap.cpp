@@ -11,7 +11,7 @@ Gap::Gap(const Line& line)
 
 std::uint64_t Gap::spend(const Line& line, const Part& part) {
   if (line.tid != tid) return 0;
-  if (!line.has(Field::duration)) untimed += line.ts >= begin && part.has(line.ts);
+  if (!line.has(Field::duration)) untimed += line.ts >= begin && part.has(line);
   std::uint64_t since = part.clipped(std::max(line.ts, begin)), over = part.clipped(line.end());
   if (over <= since) return 0;
   std::uint64_t time = over - since;

@@ -53,7 +53,7 @@ void GpusAtWork::line(const Line& line) {
 void GpusAtWork::copied_to_host(const Line& line) {
   const IssuingCall& call = *line.issuer;
   if (line.has(Field::node) || saturating_sum(line.ts, line.duration) > call.end) return;
-  if (!calls_.waited(call) || !call.is_async || !part_.has(call.ts)) return;
+  if (!calls_.waited(call) || !call.is_async || !call.wanted || !part_.has(call.ts)) return;
   waited_.calls++;
   waited_.time = saturating_sum(waited_.time, call.end - call.ts);
 }
@@ -76,6 +76,7 @@ void GpusAtWork::work(const Line& line) {
   ran.kind.op = line.op == copy_ ? GpuOp::copy : line.op == Op::set ? GpuOp::set : GpuOp::kernel;
   ran.kind.communicates = line.communicates;
   ran.is_node = line.has(Field::node);
+  ran.wanted = line.wanted;
   ran.queue = line.queue;
   if (line.has(Field::call)) ran.call = line.call;
   if (const IssuingCall* call = line.issuer) {
@@ -83,10 +84,11 @@ void GpusAtWork::work(const Line& line) {
     ran.issued = call->ts;
     ran.returned = call->end;
     ran.tid = call->tid;
+    ran.place = call->place;
     ran.has_to_wait = call->has_to_wait;
     ran.depends = call->depends;
   }
-  bool counts = part_.touches(ran.begin, ran.end);
+  bool counts = ran.wanted && part_.touches(ran.begin, ran.end);
   gpu->figures.operations += counts;
   gpu->figures.unjoined += counts && !line.issuer;
   gpu->figures.graphs += counts && line.op == Type::graph;
@@ -116,6 +118,7 @@ GpusAtWork::State* GpusAtWork::state_of(const Line& line, std::uint32_t& index) 
     figures.process = process;
     figures.pid = line.pid;
     figures.device = device;
+    figures.of_ranges = part_.of_ranges;
     figures.curve = GpuCurve(states_.size() <= FINE_GPUS ? FINE : COARSE);
   }
   index = at->second;
@@ -155,7 +158,10 @@ void GpusAtWork::settle(Ran ran) {
   OfGpu& figures = gpu.figures;
   if (const MeasuredWindows* windows = sampled_ ? windows_of(figures.pid) : nullptr) {
     auto window = windows->index_of(ran.joined ? ran.issued : ran.begin, !finishing_);
-    if (!window) return count_kernel(ran);
+    if (!window) {
+      if (ran.wanted) count_kernel(ran);
+      return;
+    }
     ran.window = *window;
   }
   bool is_new_window = sampled_ && (!gpu.any || ran.window != gpu.last.window);
@@ -170,7 +176,7 @@ void GpusAtWork::settle(Ran ran) {
   gpu.settled = ran.begin;
   gpu.whole.add(ran.kind, ran.begin, ran.end);
   if (ran.end >= gpu.last.end) gpu.last = ran;
-  if (!part_.touches(ran.begin, ran.end)) return;
+  if (!ran.wanted || !part_.touches(ran.begin, ran.end)) return;
   figures.busy.add(ran.kind, part_.clipped(ran.begin), part_.clipped(ran.end));
   count_kernel(ran);
   started(ran, gpu, at_once);
@@ -250,7 +256,7 @@ IdleTimes GpusAtWork::causes(const Ran& ran, const State& gpu, std::uint64_t fro
 void GpusAtWork::in_part(const Ran& ran, State& gpu, const IdleTimes& whole) {
   OfGpu& figures = gpu.figures;
   std::uint64_t begin = gpu.whole.all().end(), end = ran.begin;
-  if (begin >= part_.to || end <= part_.from) return;
+  if (!ran.wanted || begin >= part_.to || end <= part_.from) return;
   GpuGap gap;
   gap.begin = part_.clipped(begin);
   gap.end = part_.clipped(end);
@@ -259,6 +265,7 @@ void GpusAtWork::in_part(const Ran& ran, State& gpu, const IdleTimes& whole) {
   figures.idle.add(gap.time());
   figures.by_cause.add(gap.times);
   figures.gaps[static_cast<std::size_t>(gap.times.main())]++;
+  idle_by_range_.add(figures.process, ran.place, gap.time(), gap.times);
   for (const ThreadTime::InFunction& one : meanwhile_.functions) {
     bool too_many = !has_room_for(figures.meanwhile, one.name.id, MAX_FUNCTIONS);
     figures.meanwhile[too_many ? others_.id : one.name.id] += one.time;

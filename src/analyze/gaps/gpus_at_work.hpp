@@ -21,6 +21,7 @@
 #include "analyze/gaps/critical_path.hpp"
 #include "analyze/gaps/gap.hpp"
 #include "analyze/gaps/gpu_curve.hpp"
+#include "analyze/gaps/idle_by_range.hpp"
 #include "analyze/gaps/idle_cause.hpp"
 #include "analyze/gaps/thread_calls.hpp"
 #include "analyze/gaps/work_pieces.hpp"
@@ -70,6 +71,7 @@ class GpusAtWork : public Analysis {
                   graphs = 0;                   // `graphs`: whole launches among kernels
     std::uint64_t graphs_with_collectives = 0;  // of these: how long they took is not known
     std::uint64_t late = 0, late_time = 0;
+    bool of_ranges = false;        // as the part is
     GpuCurve curve;                // of the whole trace
     std::uint64_t in_windows = 0;  // how much time was measured, if not all
     ShareOfWindows by_window;      // how busy it was in each
@@ -78,7 +80,10 @@ class GpusAtWork : public Analysis {
     std::uint64_t window() const { return in_windows ? in_windows : last - first; }
     // In windows more may have been submitted than could be done in their time.
     std::uint64_t busy_time() const { return work_time().busy; }
-    std::uint64_t idle_time() const { return window() - busy_time(); }
+    // In certain ranges it was idle before their work; the rest of the window is of others.
+    std::uint64_t idle_time() const {
+      return of_ranges ? by_cause.total() : window() - busy_time();
+    }
     // Waiting while only collectives ran, by the rank that they waited for.
     TimeByRank waiting() const { return curve.between(first, last).waiting; }
     WorkTime work_time() const { return cut_to(busy.times(), window()); }
@@ -116,6 +121,7 @@ class GpusAtWork : public Analysis {
   std::span<const GpuGap> longest(std::size_t at_most = ALL_GAPS) const {
     return first_of(longest_, at_most);
   }
+  const IdleByRange& idle_by_range() const { return idle_by_range_; }
   // By their time on all GPUs.
   const std::vector<std::pair<Name, Kernel>>& kernels() const { return kernels_; }
   const std::vector<NotReported>& not_reported() const { return not_reported_; }
@@ -150,11 +156,13 @@ class GpusAtWork : public Analysis {
     std::uint64_t begin = 0, end = 0, call = 0;
     std::uint64_t issued = 0, returned = 0;  // when the call began and ended
     std::uint64_t depends = 0;
+    const RangePlace* place = nullptr;  // in which the call was made
     std::uint32_t tid = 0, gpu = 0, queue = 0;
     std::size_t window = 0;  // in which it was submitted; 0 if it is always measured
     Name name;
     WorkKind kind;
     bool joined = false, has_to_wait = false, is_node = false;
+    bool wanted = true;  // as its line is
   };
   struct State {  // a GPU for a process
     OfGpu figures;
@@ -200,6 +208,7 @@ class GpusAtWork : public Analysis {
   std::map<std::tuple<std::uint64_t, std::uint32_t, std::int64_t>, std::uint32_t> by_key_;
   ThreadTime meanwhile_;  // of the gap that is looked at
   Largest<GpuGap, LongerGpuGap> longest_gaps_;
+  IdleByRange idle_by_range_;
   std::unordered_map<std::uint32_t, Kernel> by_kernel_;
   std::vector<OfGpu> gpus_;
   std::vector<GpuGap> longest_;
@@ -217,20 +226,19 @@ class GpusAtWork : public Analysis {
 // Only if anything is measured.
 Json gpus_at_work_json(const GpusAtWork& times, std::size_t gaps_at_most = ALL_GAPS);
 Json gpu_gaps_columns();  // of idle times, for the page of `report`
-// The same for people, with the longest gaps. First what the process's busiest GPU did in
+// The same for people, with the gaps. First what the process's busiest GPU did in
 // [begin, end), the inference, unless that is empty.
 struct InferenceTime {
   std::uint64_t process = 0, begin = 0, end = 0;
 };
 void add_gpus_at_work(Page& page, const GpusAtWork& times, const InferenceTime& inference,
-                      std::size_t at_most);
+                      std::size_t at_most, GapsBy by = GapsBy::gap);
 // The kernels that took most of the GPUs' time.
 void add_gpu_kernels(Page& page, const GpusAtWork& times, std::size_t at_most);
 // What the figures do not say by themselves.
 void add_gpu_notes(Page& page, const GpusAtWork& times);
 // "host in CUDA calls 60.1 %, launch latency of the GPU 12.0 %": the largest few shares of `whole`.
 std::string causes_text(const IdleTimes& times, std::uint64_t whole, std::size_t at_most);
-Json causes_json(const IdleTimes& times);
 // `time`: in which all of it happened.
 Json communication_json(const WorkTime& work, const TimeByRank& waiting, std::uint64_t time);
 // "rank 1", or "rank 1 and 2 others": the one that was waited for longest.

@@ -276,13 +276,6 @@ Json gpu_share_json(const GpuCurve::Share& share) {
           {"idle_us", microseconds(share.idle_time())}};
 }
 
-Json causes_json(const IdleTimes& times) {
-  Json json = Json::object();
-  for (std::size_t i = 0; i < IDLE_CAUSES; i++)
-    json[std::string(IDLE_CAUSE_INFOS[i].id)] = microseconds(times.of[i]);
-  return json;
-}
-
 std::string causes_text(const IdleTimes& times, std::uint64_t whole, std::size_t at_most) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < IDLE_CAUSES; i++)
@@ -380,7 +373,7 @@ void add_gpu_notes(Page& page, const GpusAtWork& times) {
 }
 
 void add_gpus_at_work(Page& page, const GpusAtWork& times, const InferenceTime& inference,
-                      std::size_t at_most) {
+                      std::size_t at_most, GapsBy by) {
   constexpr std::size_t GPUS = 16;
   std::size_t shown = std::min(at_most, GPUS);
   if (times.gpus().empty()) page.line("No GPU did anything in this part.");
@@ -388,7 +381,9 @@ void add_gpus_at_work(Page& page, const GpusAtWork& times, const InferenceTime& 
   add_communication(page, times, inference, shown);
   add_gpu_notes(page, times);
   add_causes(page, times, shown);
-  add_longest(page, times);
+  if (by == GapsBy::gap) return add_longest(page, times);
+  auto any = [](std::uint64_t) { return true; };
+  add_idle_by_range(page, "idle by range", times.idle_by_range().rows(times.names(), any), at_most);
 }
 
 }  // namespace cudabpf::analyze

@@ -86,7 +86,7 @@ void Idle::call(const Line& line, State& process) {
     events_ -= process.events.erase(event_of(line));
   } else if (kind == Work::wait) {
     process.launched = false;
-    if (!line.has(Field::duration)) process.figures.untimed_waits += part_.has(line.ts);
+    if (!line.has(Field::duration)) process.figures.untimed_waits += part_.has(line);
     if (line.has(Field::duration) && !line.failed()) done(line, process);
   } else if (event == EventEffect::query || stream == StreamEffect::query) {
     if (line.has(Field::ret) && line.ret == 0) done(line, process);
@@ -110,17 +110,19 @@ void Idle::work(const Line& line, Work kind, State& process) {
   figures.last_work = std::max(figures.last_work, line.end());
   if (process.is_idle) {
     Gap& gap = process.gap;
-    if (gap.close(line, part_)) {
+    if (line.wanted && gap.close(line, part_)) {
       figures.idle.add(gap.time());
       figures.in_calls += gap.in_calls;
       figures.untimed += gap.untimed;
       for (auto [name, time] : process.meanwhile) add_time(figures.meanwhile, name, time);
+      idle_by_range_.add(figures.number, line.place, gap.time());
       longest_idle_.add(gap);
     }
     process.is_idle = false;
   }
   if (kind == Work::launch) {
-    if (process.launched && line.ts > process.between.begin && process.between.close(line, part_)) {
+    if (process.launched && line.wanted && line.ts > process.between.begin &&
+        process.between.close(line, part_)) {
       figures.between.add(process.between.time());
       longest_between_.add(process.between);
     }
@@ -143,7 +145,7 @@ void Idle::work(const Line& line, Work kind, State& process) {
   }
   process.launched = false;
   if (!line.has(Field::duration)) {
-    figures.untimed_waits += part_.has(line.ts);
+    figures.untimed_waits += part_.has(line);
     return;
   }
   done(line, process);

@@ -15,6 +15,7 @@
 #include "analyze/analysis.hpp"
 #include "analyze/derived/streams.hpp"
 #include "analyze/gaps/gap.hpp"
+#include "analyze/gaps/idle_by_range.hpp"
 #include "analyze/work.hpp"
 #include "util/durations.hpp"
 #include "util/hash.hpp"
@@ -57,6 +58,7 @@ class Idle : public Analysis {
   std::span<const Gap> longest_between(std::size_t at_most = ALL_GAPS) const {
     return first_of(between_, at_most);
   }
+  const IdleByRange& idle_by_range() const { return idle_by_range_; }
   const Names& names() const { return names_; }
   // How long the process that made the last call had been idle until then.
   std::uint64_t idle_until_now() const { return until_now_; }
@@ -114,6 +116,7 @@ class Idle : public Analysis {
   std::size_t events_ = 0, pending_ = 0;  // of all processes
   std::uint64_t until_now_ = 0;
   LongestGaps longest_idle_, longest_between_;
+  IdleByRange idle_by_range_;
   Largest<OfProcess, MoreIdle> closed_{KEPT};
   std::vector<OfProcess> done_;
   OfProcess others_;

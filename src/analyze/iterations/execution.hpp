@@ -60,6 +60,6 @@ class Execution : public Analysis {
 
 // For people: how busy GPUs were and why they were idle, measured where that is known, else when
 // they are certain to have been idle. First the inference, then everything.
-void add_idle_times(Page& page, const Execution& execution, std::size_t at_most);
+void add_idle_times(Page& page, const Execution& execution, std::size_t at_most, GapsBy by);
 
 }  // namespace cudabpf::analyze

@@ -160,12 +160,12 @@ Json idle_json(const Idle& idle, std::size_t gaps_at_most) {
 
 Json gaps_columns() { return page_columns(GAP_COLUMNS); }
 
-void add_idle_times(Page& page, const Execution& execution, std::size_t at_most) {
+void add_idle_times(Page& page, const Execution& execution, std::size_t at_most, GapsBy by) {
   const Idle& idle = execution.idle();
   const GpusAtWork& gpus = execution.gpus();
   // In a part of the trace all is of that part.
   InferenceTime inference = execution.is_of_part() ? InferenceTime() : execution.inference();
-  if (gpus.measured()) add_gpus_at_work(page, gpus, inference, at_most);
+  if (gpus.measured()) add_gpus_at_work(page, gpus, inference, at_most, by);
   std::vector<Idle::OfProcess> processes = idle.processes();
   HashSet<std::uint32_t> measured;
   for (const auto& process : processes)
@@ -185,7 +185,14 @@ void add_idle_times(Page& page, const Execution& execution, std::size_t at_most)
   for (std::size_t i = 0; i < std::min(at_most, processes.size()); i++)
     add_notes(page, processes[i], idle.names());
   if (idle.processes().empty()) page.line("Nothing was launched or copied.");
-  add_gaps(page, "longest idle", unmeasured(idle.longest_idle()), idle.names(), several);
+  if (by == GapsBy::range)
+    add_idle_by_range(
+        page, "idle by range, at least",
+        idle.idle_by_range().rows(
+            idle.names(), [&](std::uint64_t process) { return !gpus.is_measured(process); }),
+        at_most);
+  else
+    add_gaps(page, "longest idle", unmeasured(idle.longest_idle()), idle.names(), several);
   add_times(page, "from a launch to the next", processes, execution, at_most, false,
             [](const Idle::OfProcess& process) -> const Durations& { return process.between; });
   if (std::any_of(processes.begin(), processes.end(),
@@ -194,8 +201,9 @@ void add_idle_times(Page& page, const Execution& execution, std::size_t at_most)
         "From a launch's return to the process's next launch, with no wait between them: what the "
         "GPU did then is not known.",
         2);
-  add_gaps(page, "longest from a launch to the next", unmeasured(idle.longest_between()),
-           idle.names(), several);
+  if (by == GapsBy::gap)
+    add_gaps(page, "longest from a launch to the next", unmeasured(idle.longest_between()),
+             idle.names(), several);
   if (!gpus.measured()) add_gpu_notes(page, gpus);
 }
 

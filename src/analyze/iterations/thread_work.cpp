@@ -168,7 +168,7 @@ void ThreadsAtWork::copied(const Line& line, Open& open) {
 
 void ThreadsAtWork::launched(const Line& line, Open& open) {
   Segment& segment = open.segment;
-  open.work.launches_in_part += part_.has(line.ts);
+  open.work.launches_in_part += part_.has(line);
   launches_++;
   if (!open.work.launches++) open.keeps_launches = sequences_ < MAX_SEQUENCES && ++sequences_;
   open.copied_since_launch = false;

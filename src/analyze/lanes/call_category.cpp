@@ -27,7 +27,7 @@ constexpr std::pair<std::string_view, Category> CATEGORY_OF_TYPE[] = {
 }  // namespace
 
 const CategoryLook& look_of(Category category) {
-  static constexpr std::array<CategoryLook, CATEGORIES + 1> LOOKS = {{
+  static constexpr std::array<CategoryLook, CATEGORIES + 2> LOOKS = {{
       {"init", "I", "i", "35", "#7b5fa8"},
       {"context", "C", "c", "95", "#b58fd8"},
       {"module", "L", "l", "33", "#c8963c"},
@@ -42,6 +42,7 @@ const CategoryLook& look_of(Category category) {
       {"other", "O", "o", "37", "#8c8c8c"},
       {"unfinished", "U", "u", "91", "#ff2020"},
       {"driver", "D", "d", "90", "#555555"},
+      {"range", "R", "r", "37", "#9aa5b1"},
   }};
   return LOOKS[static_cast<std::size_t>(category)];
 }

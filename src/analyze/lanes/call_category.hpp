@@ -25,6 +25,7 @@ enum class Category : std::uint8_t {
   other,
   unfinished,  // it never returned
   driver,      // not a call, but an operation on the driver's devices
+  range,       // the program's own
 };
 constexpr std::size_t CATEGORIES = 13;  // those of calls
 

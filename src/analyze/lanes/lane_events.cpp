@@ -20,6 +20,13 @@ LaneEvent LaneEvents::of(const Line& line) {
   bool is_call = line.kind == LineKind::call, is_driver = line.kind == LineKind::driver,
        is_work = line.kind == LineKind::gpu_operation;
   LaneEvent event;
+  if (line.kind == LineKind::range) {
+    event.name = line.label;
+    event.what = line.domain;
+    event.category = Category::range;
+    event.timed = line.has(Field::duration);
+    return event;
+  }
   event.name = is_work ? line.op : line.name;
   event.what = about(line);
   event.category = categories_.of(line);

@@ -15,7 +15,7 @@
 namespace cudabpf::analyze {
 
 struct LaneEvent {
-  Name name, what;  // what: the kernel, the graph, the control command or the class
+  Name name, what;  // what: the kernel, the graph, the control command or the class; the domain
   Name error;
   Name ending;  // how it ended, where that is not known: "unfinished", …
   Category category = Category::other;
@@ -41,7 +41,7 @@ class LaneEvents {
   void learn(const Line& line) { short_names_.line(line); }
   void settle() { short_names_.settle(); }
 
-  // The line is a call, an operation on the driver's devices, or what a GPU did.
+  // The line is a call, an operation on the driver's devices, what a GPU did, or a range.
   LaneEvent of(const Line& line);
   // "graph 3". Null: there are more than have names.
   Name name_of_graph(std::uint64_t number);

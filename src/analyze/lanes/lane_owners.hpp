@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analyze/derived/processes.hpp"
+#include "analyze/derived/range_places.hpp"
 #include "analyze/derived/streams.hpp"
 #include "analyze/lanes/gpu_queues.hpp"
 #include "analyze/work.hpp"
@@ -21,6 +22,15 @@ namespace cudabpf::analyze {
 // A thread's rows: its calls, those made inside others, and operations on the driver's devices.
 enum LaneRow : std::uint8_t { CALLS, NESTED, DRIVER };
 inline constexpr std::size_t LANE_ROWS = 3;
+
+inline std::size_t depth_of(const Line& range) { return range.place ? range.place->depth : 0; }
+// A range has a bar if it has a name and is no mark: below those around it, in the row of its
+// depth. How many rows a picture has for a thread's ranges at most.
+inline constexpr std::size_t RANGE_ROWS = 16;
+inline bool has_bar(const Line& range) {
+  return range.label && (range.has(Field::duration) || range.unfinished) &&
+         depth_of(range) < RANGE_ROWS;
+}
 
 inline LaneRow row_of(const Line& line) {
   return line.kind != LineKind::call ? DRIVER : is_outermost(line) ? CALLS : NESTED;

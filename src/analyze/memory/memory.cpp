@@ -35,32 +35,42 @@ void Memory::Level::merge(const Level& next) {
   touched = true;
 }
 
-Memory::Memory(Names& names, Part part)
-    : names_(names), part_(part), begun_(!part.from), memory_(names, *this) {}
+Memory::Memory(Names& names, Part part, By by)
+    : names_(names), part_(part), by_(by), begun_(!part.from), memory_(names, *this) {}
 
 void Memory::line(const Line& line) {
-  process_ = line.process;
+  line_ = &line;
   memory_.line(line);
+  line_ = nullptr;
   if (line.meaning->memory == MemoryEffect::alloc && !line.has(Field::ret))
-    not_returned_ += part_.has(line.ts);
-  for (const Process* gone : line.gone) holder_by_process_.erase(gone->number);
+    not_returned_ += part_.has(line);
+  if (by_ == By::range) return;
+  for (const Process* gone : line.gone) holder_by_number_.erase(gone->number);
   if (line.kind != LineKind::process || !line.process) return;
-  if (auto at = holder_by_process_.find(line.process->number); at != holder_by_process_.end())
+  if (auto at = holder_by_number_.find(line.process->number); at != holder_by_number_.end())
     if (Holder& holder = holders_[at->second]; holder.pid) holder.comm = line.process->comm;
 }
 
-Memory::Holder& Memory::holder_of(const Block& block) {
-  auto [at, is_new] = holder_by_process_.try_emplace(block.process, holders_.size());
-  if (!is_new) return holders_[at->second];
-  if (holders_.size() > MAX_HOLDERS) {
-    at->second = MAX_HOLDERS;
-    return holders_[MAX_HOLDERS];
-  }
+// Of a block that the current line allocates.
+std::size_t Memory::new_holder(const Block& block) {
+  const RangePlace* place = by_ == By::range && line_ ? line_->place : nullptr;
+  std::uint64_t number = by_ == By::process ? block.process : place ? place->number + 1 : 0;
+  auto [at, is_new] = holder_by_number_.try_emplace(number, holders_.size());
+  if (!is_new) return at->second;
+  if (holders_.size() > MAX_HOLDERS) return at->second = MAX_HOLDERS;
   Holder& holder = holders_.emplace_back();
-  if (at->second == MAX_HOLDERS) return holder;  // for all others
+  holder.others = at->second == MAX_HOLDERS;
+  if (holder.others) return at->second;
+  holder.place = place;
+  if (by_ == By::range) return at->second;
   holder.pid = block.pid;
-  holder.comm = process_ ? process_->comm : Name{};
-  return holder;
+  holder.comm = line_ && line_->process ? line_->process->comm : Name{};
+  return at->second;
+}
+
+Memory::Holder& Memory::holder_of(const Block& block) {
+  return holders_[by_ == By::range ? holder_by_block_.at(block.number)
+                                   : holder_by_number_.at(block.process)];
 }
 
 // Until now blocks were followed as in the part: of all that, only what is held goes into it.
@@ -108,11 +118,17 @@ Memory::Churn& Memory::churn_of(std::uint64_t size) {
 }
 
 void Memory::allocated(const Block& block) {
+  if (line_ && !line_->wanted) {
+    not_wanted_.insert(block.number);
+    return;
+  }
   if (!begun_ && block.since >= part_.from) begin_part();
   number_ = block.number;
   if (block.since >= part_.to) return;
   add(all_, block);
-  add(holder_of(block), block);
+  std::size_t holder = new_holder(block);
+  if (by_ == By::range) holder_by_block_[block.number] = holder;
+  add(holders_[holder], block);
   Churn& churn = churn_of(block.size);
   churn.allocations++;
   bool one_size = churn.size == block.size;
@@ -123,10 +139,12 @@ void Memory::allocated(const Block& block) {
 }
 
 void Memory::ended(const Block& block, std::uint64_t ts, Ended how) {
+  if (not_wanted_.erase(block.number)) return;
   if (!begun_ && ts >= part_.from) begin_part();
   if (block.since >= part_.to) return;
   drop(all_, block, ts, how);
   drop(holder_of(block), block, ts, how);
+  if (by_ == By::range) holder_by_block_.erase(block.number);
   if (how == Ended::freed) {
     if (ts >= part_.to) return;
     Churn& churn = churn_of(block.size);
@@ -141,7 +159,7 @@ void Memory::ended(const Block& block, std::uint64_t ts, Ended how) {
 }
 
 void Memory::freed_unknown(const MemoryCall& free) {
-  if (!part_.has(free.ts)) return;
+  if (!part_.has(free.ts) || (line_ && !line_->wanted)) return;
   unknown_free_count_++;
   if (unknown_frees_.size() < KEPT_UNKNOWN)
     unknown_frees_.push_back(
@@ -160,7 +178,8 @@ void Memory::finish(const TraceFacts& facts) {
   if (!begun_) begin_part();
   frees_left_out_ = facts.leaves_out("frees");
   memory_.live().each([&](const Block& block) {
-    keep_never_freed({block, Fate::still_held, until(block.since, duration_)});
+    if (!not_wanted_.contains(block.number))
+      keep_never_freed({block, Fate::still_held, until(block.since, duration_)});
   });
   never_freed_ = largest_never_freed_.take();
   find_holders();
@@ -186,9 +205,9 @@ void Memory::find_holders() {
     holder.at_peak[side] = holder.peaks[side].ended_since();
   });
   memory_.live().each([&](const Block& block) {
-    if (block.since >= part_.to) return;
+    if (block.since >= part_.to || not_wanted_.contains(block.number)) return;
     auto side = static_cast<std::size_t>(side_of(block.kind));
-    for (Holder* holder : {&all_, &holders_[holder_by_process_.at(block.process)]})
+    for (Holder* holder : {&all_, &holder_of(block)})
       if (holder->peaks[side].was_live(block)) MemoryPeak::add(holder->at_peak[side], block);
   });
   each_holder([](Holder& holder, std::size_t side) { MemoryPeak::sort(holder.at_peak[side]); });

@@ -1,5 +1,6 @@
 // The memory that a trace's processes held: how much over time, what held it at its peak, what was
-// never freed, and how fast it was turned over.
+// never freed, and how fast it was turned over; in each process, or by the program's range in which
+// it was allocated.
 #pragma once
 
 #include <array>
@@ -24,6 +25,7 @@ class Memory : public Analysis, private LiveMemory::Listener {
  public:
   using Block = LiveMemory::Block;
   using Ended = LiveMemory::Ended;
+  enum class By : std::uint8_t { process, range };
   using ByKind = std::array<std::uint64_t, MEMORY_KINDS>;
 
   // Pinned host memory is not GPU memory, and is counted separately.
@@ -41,9 +43,11 @@ class Memory : public Analysis, private LiveMemory::Listener {
   };
   using Curve = TimeBuckets<Level>;
 
-  struct Holder {  // a process, or all of them
+  struct Holder {  // a process, a range, or all of them
     std::uint32_t pid = 0;
     Name comm;
+    const RangePlace* place = nullptr;
+    bool others = false;  // for all that found no room
     MemoryByKind kinds;
     std::array<MemoryPeak, SIDES> peaks;
     std::array<MemoryPeak::Holders, SIDES> at_peak;  // known once all lines were seen
@@ -76,17 +80,18 @@ class Memory : public Analysis, private LiveMemory::Listener {
   // Blocks are followed through the whole trace. What happens in the part is counted: blocks held
   // when it begins are held, but were not allocated in it; blocks never freed are those allocated
   // in it.
-  explicit Memory(Names& names, Part part = {});
+  explicit Memory(Names& names, Part part = {}, By by = By::process);
 
   void line(const Line& line) override;
   void outside(const Line& line) override { this->line(line); }
   void finish(const TraceFacts& facts) override;
 
   const Names& names() const { return names_; }
+  By by() const { return by_; }
   const Holder& all() const { return all_; }
-  // The highest peak first. If there are more than MAX_HOLDERS, one without a pid stands for the
-  // rest.
-  const std::vector<Holder>& processes() const { return holders_; }
+  // Processes or ranges, the highest peak first. If there are more than MAX_HOLDERS, one stands for
+  // the rest.
+  const std::vector<Holder>& holders() const { return holders_; }
   // Some frees are not in the trace, so what was never freed is not known.
   bool frees_left_out() const { return frees_left_out_; }
   const std::vector<NeverFreed>& never_freed() const { return never_freed_; }  // the largest first
@@ -118,6 +123,7 @@ class Memory : public Analysis, private LiveMemory::Listener {
   void freed_unknown(const MemoryCall& free) override;
 
   void begin_part();
+  std::size_t new_holder(const Block& block);
   Holder& holder_of(const Block& block);
   void find_holders();
   void add(Holder& holder, const Block& block) const;
@@ -132,14 +138,17 @@ class Memory : public Analysis, private LiveMemory::Listener {
 
   Names& names_;
   Part part_;
+  By by_;
   bool begun_;                // the part has
   std::uint64_t number_ = 0;  // of the last block
   TracedMemory memory_;
   Holder all_;
   std::vector<Holder> holders_;
-  std::unordered_map<std::uint64_t, std::size_t> holder_by_process_;  // by process number
-  const Process* process_ = nullptr;                                  // of the current line
-  HashMap<std::uint64_t, Churn> churn_;                               // by size
+  std::unordered_map<std::uint64_t, std::size_t> holder_by_number_;  // of a process or a range
+  HashMap<std::uint64_t, std::size_t> holder_by_block_;              // if by range
+  HashSet<std::uint64_t> not_wanted_;                                // blocks of other ranges
+  const Line* line_ = nullptr;                                       // the current one
+  HashMap<std::uint64_t, Churn> churn_;                              // by size
   Largest<NeverFreed, Larger> largest_never_freed_{KEPT_NEVER_FREED};
   std::vector<NeverFreed> never_freed_;
   std::uint64_t never_freed_blocks_ = 0, never_freed_bytes_ = 0;

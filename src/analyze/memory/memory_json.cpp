@@ -27,6 +27,7 @@ Json peak_json(const Memory& memory, const Memory::Holder& holder, Memory::Side 
 Json holder_json(const Memory& memory, const Memory::Holder& holder) {
   Json json;
   if (holder.pid) json = {{"pid", holder.pid}, {"comm", memory.names().text(holder.comm)}};
+  if (holder.place) json = {{"range", path_text(*holder.place, memory.names())}};
   Json points = Json::object();
   auto columns = memory.columns(holder.curve, CURVE_POINTS);
   for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++) {
@@ -67,11 +68,14 @@ Json memory_json(const Memory& memory) {
                        {"address", hexadecimal(free.address)},
                        {"ts", free.ts},
                        {"call", free.call}});
-  Json processes = Json::array();
-  for (const auto& holder : memory.processes()) processes.push_back(holder_json(memory, holder));
+  Json holders = Json::array();
+  for (const auto& holder : memory.holders()) {
+    holders.push_back(holder_json(memory, holder));
+    if (holder.others) holders.back()["others"] = true;
+  }
   return {
       {"all", holder_json(memory, memory.all())},
-      {"processes", processes},
+      {memory.by() == Memory::By::range ? "ranges" : "processes", holders},
       {"never_freed", memory.frees_left_out() ? Json()
                                               : Json{{"blocks", memory.never_freed_blocks()},
                                                      {"bytes", memory.never_freed_bytes()},

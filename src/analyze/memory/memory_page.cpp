@@ -17,10 +17,17 @@ constexpr std::size_t PROCESSES_SHOWN = 4, GROUPS_SHOWN = 6, MAX_SHOWN = 5, UNKN
 constexpr std::size_t index(Memory::Side side) { return static_cast<std::size_t>(side); }
 constexpr auto GPU = index(Memory::Side::gpu), HOST = index(Memory::Side::host);
 
+std::string_view what_holds(const Memory& memory) {
+  return memory.by() == Memory::By::range ? "range" : "process";
+}
+std::string_view several_hold(const Memory& memory) {
+  return memory.by() == Memory::By::range ? "ranges" : "processes";
+}
+
 void add_figures(Page& page, const Memory& memory) {
   Table table("memory",
               {{"allocations", 1}, {"allocated", 2}, {"freed", 2}, {"peak"}, {"at the end"}});
-  for (const auto& holder : memory.processes())
+  for (const auto& holder : memory.holders())
     for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++) {
       const MemoryFigures& figures = holder.kinds[kind];
       if (!figures.any()) continue;
@@ -59,8 +66,8 @@ void add_axis(Page& page, const Memory& memory) {
 // One line per process and kind, each scaled to its own peak.
 void add_sparks(Page& page, const Memory& memory) {
   std::size_t width = label_width(page);
-  for (std::size_t i = 0; i < std::min(memory.processes().size(), PROCESSES_SHOWN); i++) {
-    const Memory::Holder& holder = memory.processes()[i];
+  for (std::size_t i = 0; i < std::min(memory.holders().size(), PROCESSES_SHOWN); i++) {
+    const Memory::Holder& holder = memory.holders()[i];
     auto columns = memory.columns(holder.curve, page.width() - width - 1);
     for (std::size_t at = 0; at < MEMORY_KINDS; at++) {
       if (!holder.kinds[at].any()) continue;
@@ -79,18 +86,19 @@ void add_curves(Page& page, const Memory& memory) {
     const MemoryPeak& peak = memory.all().peaks[side];
     if (!peak.bytes()) continue;
     page.blank();
-    page.heading(fmt::format("{} held{}, at most {} at {}", name,
-                             memory.processes().size() > 1 ? " by all processes" : "",
-                             human_bytes(peak.bytes()), page.at(peak.ts())));
+    page.heading(fmt::format(
+        "{} held{}, at most {} at {}", name,
+        memory.holders().size() > 1 ? fmt::format(" by all {}", several_hold(memory)) : "",
+        human_bytes(peak.bytes()), page.at(peak.ts())));
     add_curve(page, memory, memory.all(), side);
     add_axis(page, memory);
   }
   std::size_t curves = 0;
-  for (const auto& holder : memory.processes())
+  for (const auto& holder : memory.holders())
     for (const auto& figures : holder.kinds) curves += figures.any();
   if (curves <= 1) return;
   page.blank();
-  page.heading("each process and kind, as tall as its own peak");
+  page.heading(fmt::format("each {} and kind, as tall as its own peak", what_holds(memory)));
   add_sparks(page, memory);
 }
 
@@ -209,29 +217,32 @@ std::string_view to_string(Memory::Fate fate) {
 }
 
 std::string name_of(const Memory& memory, const Memory::Holder& holder) {
-  if (!holder.pid) return "all other processes";
+  if (holder.others) return fmt::format("all other {}", several_hold(memory));
+  if (memory.by() == Memory::By::range)
+    return holder.place ? printable(path_text(*holder.place, memory.names())) : "(no range)";
   std::string pid = std::to_string(holder.pid);
   return holder.comm ? pid + " " + printable(std::string(memory.names().text(holder.comm))) : pid;
 }
 
 void add_memory(Page& page, const Memory& memory, std::size_t at_most) {
-  if (memory.processes().empty()) page.paragraph("No allocation in this trace returned memory.", 0);
-  if (!memory.processes().empty()) {
+  if (memory.holders().empty()) page.paragraph("No allocation in this trace returned memory.", 0);
+  if (!memory.holders().empty()) {
     add_figures(page, memory);
     add_curves(page, memory);
   }
-  std::size_t shown = std::min(memory.processes().size(), PROCESSES_SHOWN);
+  std::size_t shown = std::min(memory.holders().size(), PROCESSES_SHOWN);
   for (std::size_t i = 0; i < shown; i++)
-    for (std::size_t side : {GPU, HOST}) add_peak(page, memory, memory.processes()[i], side);
-  if (shown < memory.processes().size()) {
+    for (std::size_t side : {GPU, HOST}) add_peak(page, memory, memory.holders()[i], side);
+  if (shown < memory.holders().size()) {
     page.blank();
-    page.paragraph(
-        fmt::format("The peaks of {} are in --json.",
-                    count_of(memory.processes().size() - shown, "more process", "more processes")),
-        0);
+    page.paragraph(fmt::format("The peaks of {} are in --json.",
+                               count_of(memory.holders().size() - shown,
+                                        fmt::format("more {}", what_holds(memory)),
+                                        fmt::format("more {}", several_hold(memory)))),
+                   0);
   }
   add_never_freed(page, memory, at_most);
-  if (!memory.processes().empty())
+  if (!memory.holders().empty())
     page.paragraph("call id: the trace's line with this id allocated it.", 2);
   add_unknown_frees(page, memory);
   add_churn(page, memory, at_most);

@@ -31,8 +31,8 @@ std::vector<Panel> panels_of(const Memory& memory) {
       if (holder.peaks[static_cast<std::size_t>(side)].bytes() && panels.size() < PANELS)
         panels.push_back({&holder, side, fmt::format("{}: {}", name, what)});
   };
-  if (memory.processes().size() > 1) add(memory.all(), "all processes");
-  for (const auto& holder : memory.processes())
+  if (memory.holders().size() > 1) add(memory.all(), "all processes");
+  for (const auto& holder : memory.holders())
     add(holder, (holder.pid ? "process " : "") + name_of(memory, holder));
   return panels;
 }

@@ -8,7 +8,7 @@
 
 #include "analyze/columns.hpp"
 #include "analyze/derived/processes.hpp"
-#include "analyze/derived/range_places.hpp"
+#include "analyze/derived/shown_ranges.hpp"
 
 namespace cudabpf::analyze {
 
@@ -68,6 +68,7 @@ void Calls::line(const Line& line) {
       at = groups_.try_emplace(too_many ? OTHERS : key).first;
       at->second.name = too_many ? "(others)" : name_of(line);
       if (by_ == By::kernel && !too_many) at->second.kernel = line.kernel;
+      if (by_ == By::range && !too_many) at->second.place = line.place;
     }
     last_group_ = &at->second.functions;
   }
@@ -135,7 +136,7 @@ std::string Calls::name_of(const Line& line) const {
     case By::kernel:
       return line.kernel ? std::string(names_.text(line.kernel)) : "(no kernel)";
     case By::range:
-      return line.place ? path_text(*line.place, names_) : "(no range)";
+      return {};  // see groups()
     case By::container:
       if (line.process->container) return std::string(names_.text(line.process->container));
       return line.process->known ? "(no container)" : "(not known)";
@@ -143,20 +144,33 @@ std::string Calls::name_of(const Line& line) const {
   return {};
 }
 
+void Calls::Group::add(const Figures& calls) {
+  all.add(calls);
+  for (Figures& function : functions)
+    if (function.name == calls.name) return function.add(calls);
+  functions.push_back(calls);
+}
+
 std::vector<Calls::Group> Calls::groups() const {
+  ShownRanges ranges(names_);
+  for (const auto& [key, counted] : groups_) ranges.add(counted.place);
+  ranges.settle();
   std::vector<Group> groups;
+  HashMap<std::string, std::size_t> of_ranges;
   for (const auto& [key, counted] : groups_) {
-    Group group;
-    group.name = group.all.name = group.shown = counted.name;
+    bool is_range = by_ == By::range && key != OTHERS;
+    std::string name = is_range ? ranges.text(counted.place) : counted.name;
+    std::size_t place = groups.size();
+    if (is_range) place = of_ranges.try_emplace(name, place).first->second;
+    if (place == groups.size()) groups.emplace_back();
+    Group& group = groups[place];
+    group.name = group.all.name = group.shown = std::move(name);
     if (counted.kernel) group.shown = kernels_.of(counted.kernel);
-    for (const auto& [name, counting] : counted.functions) {
-      group.functions.push_back({std::string(names_.text({name})), counting.count, counting.errors,
-                                 counting.ioctls, counting.durations});
-      group.all.add(group.functions.back());
-    }
-    std::sort(group.functions.begin(), group.functions.end(), longer);
-    groups.push_back(std::move(group));
+    for (const auto& [function, counting] : counted.functions)
+      group.add({std::string(names_.text({function})), counting.count, counting.errors,
+                 counting.ioctls, counting.durations});
   }
+  for (Group& group : groups) std::sort(group.functions.begin(), group.functions.end(), longer);
   std::sort(groups.begin(), groups.end(),
             [](const Group& a, const Group& b) { return longer(a.all, b.all); });
   return groups;

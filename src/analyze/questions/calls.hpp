@@ -42,6 +42,8 @@ class Calls : public Analysis {
         shown;  // the same, or a kernel's name as short as still distinguishes it from others
     Figures all;
     std::vector<Figures> functions;  // the longest total first
+
+    void add(const Figures& calls);  // of one function
   };
 
   Calls(Names& names, By by)
@@ -90,7 +92,8 @@ class Calls : public Analysis {
   using Functions = std::unordered_map<std::uint32_t, Counting>;  // by their name
   struct Counted {
     std::string name;
-    Name kernel;  // if the calls are grouped by that, and have one
+    Name kernel;                        // if the calls are grouped by that, and have one
+    const RangePlace* place = nullptr;  // the same
     Functions functions;
   };
   HashMap<Key, Counted, Hash> groups_;

@@ -1,10 +1,13 @@
 #include "analyze/questions/kernels.hpp"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <tuple>
 
 #include "analyze/derived/classes_by_name.hpp"
 #include "analyze/derived/processes.hpp"
+#include "analyze/derived/shown_ranges.hpp"
 #include "analyze/work.hpp"
 #include "util/hash.hpp"
 #include "util/limited.hpp"
@@ -13,16 +16,38 @@ namespace cudabpf::analyze {
 
 namespace {
 
+constexpr std::array<std::pair<std::string_view, Kernels::By>, 3> GROUPED_BY = {{
+    {"configuration", Kernels::By::configuration},
+    {"name", Kernels::By::name},
+    {"range", Kernels::By::range},
+}};
+
 // `Call`: its line, or what is known of it later.
 template <typename Call>
-Kernels::Launch launch_of(const Call& call) {
-  return {call.kernel, call.kernel ? 0 : call.handle, call.grid, call.block, call.shared};
+Kernels::Launch launch_of(const Call& call, const RangePlace* place) {
+  return {call.kernel, call.kernel ? 0 : call.handle, call.grid, call.block, call.shared, place};
+}
+
+bool more(const Kernels::Figures& a, const Kernels::Figures& b) {
+  return std::tuple(b.gpu.times.total(), b.runs(), b.count, a.first, std::string_view(a.name)) <
+         std::tuple(a.gpu.times.total(), a.runs(), a.count, b.first, std::string_view(b.name));
 }
 
 }  // namespace
 
-Kernels::Kernels(Names& names)
-    : names_(names), lost_(names.add("lost")), graphs_(names), gpu_(names), short_names_(names) {}
+std::optional<Kernels::By> Kernels::by(std::string_view name) {
+  for (auto [known, by] : GROUPED_BY)
+    if (known == name) return by;
+  return std::nullopt;
+}
+
+Kernels::Kernels(Names& names, By by)
+    : names_(names),
+      by_(by),
+      lost_(names.add("lost")),
+      graphs_(names),
+      gpu_(names),
+      short_names_(names) {}
 
 void Kernels::Figures::add(const Figures& other) {
   configurations += other.configurations;
@@ -55,7 +80,8 @@ void Kernels::OfGraph::add(const OfGraph& other) {
 
 std::size_t Kernels::LaunchHash::operator()(const Launch& launch) const {
   auto side = [&](std::size_t i) { return std::uint64_t{launch.grid[i]} << 32 | launch.block[i]; };
-  return hash_of(launch.handle, launch.kernel.id, side(0), side(1), side(2), launch.shared);
+  return hash_of(launch.handle, launch.kernel.id, side(0), side(1), side(2), launch.shared,
+                 launch.place ? launch.place->number + 1 : 0);
 }
 
 void Kernels::line(const Line& line) {
@@ -92,7 +118,7 @@ void Kernels::launch(const Line& line) {
   if (!line.kernel) totals_.unnamed++;
   if (!line.has(Field::duration)) totals_.without_return++;
   if (line.captured) totals_.captured++;
-  std::size_t place = place_of(launch_of(line), 1);
+  std::size_t place = place_of(launch_of(line, place_in(line)), 1);
   Figures& figures = figures_[place];
   figures.count++;
   figures.first = std::min(figures.first, line.ts);
@@ -110,10 +136,12 @@ void Kernels::launch(const Line& line) {
 
 void Kernels::launch_graph(const Line& line) {
   totals_.graphs++;
-  if (line.failed())
+  if (line.failed()) {
     totals_.failed_graphs++;
-  else
-    graphs_.launched(line);
+    return;
+  }
+  graphs_.launched(line);
+  if (by_ == By::range && line.content) add_graph({line.content, 1, line.ts, line.ts}, line.place);
 }
 
 // A run belongs to its launch, whatever else its line says; a run in a graph has no launch of its
@@ -123,18 +151,21 @@ void Kernels::measured(const Line& line) {
   const IssuingCall* call = line.issuer;
   bool launched = call && call->node == NodeWork::kernel && !call->nested;
   if (!launched) short_names_.line(line);
-  std::size_t place = launched ? place_of(launch_of(*call), 0)
-                               : place_of({line.kernel, 0, line.grid, line.block, line.shared}, 0);
+  Launch launch = launched
+                      ? launch_of(*call, place_in(line))
+                      : Launch{line.kernel, 0, line.grid, line.block, line.shared, place_in(line)};
+  std::size_t place = place_of(launch, 0);
   gpu_.kernel(line, figures_[place].gpu);
 }
 
 void Kernels::finish(const TraceFacts& facts) {
   gpu_.finish(facts);
   short_names_.settle();
-  for (const GraphLaunches::OfGraph& launched : graphs_.graphs()) add_graph(launched);
+  if (by_ == By::range) return;  // each launch of a graph was added in its range
+  for (const GraphLaunches::OfGraph& launched : graphs_.graphs()) add_graph(launched, nullptr);
 }
 
-void Kernels::add_graph(const GraphLaunches::OfGraph& launched) {
+void Kernels::add_graph(const GraphLaunches::OfGraph& launched, const RangePlace* place) {
   auto ran = [&](const Launch& launch, std::uint64_t count) {
     std::uint64_t runs = saturating_product(count, launched.launches);
     if (runs) ran_in_graph(launch, runs, launched);
@@ -142,8 +173,10 @@ void Kernels::add_graph(const GraphLaunches::OfGraph& launched) {
   };
   for (const NodesAlike& nodes : launched.graph->list)
     if (nodes.what == NodeWork::kernel && !nodes.conditional)
-      ran({nodes.kernel, nodes.handle, nodes.grid, nodes.block, nodes.shared}, nodes.count);
-  std::uint64_t unlisted = ran({}, launched.graph->unlisted_kernels);
+      ran({nodes.kernel, nodes.handle, nodes.grid, nodes.block, nodes.shared, place}, nodes.count);
+  Launch unlisted_in;
+  unlisted_in.place = place;
+  std::uint64_t unlisted = ran(unlisted_in, launched.graph->unlisted_kernels);
   totals_.unlisted = saturating_sum(totals_.unlisted, unlisted);
 }
 
@@ -197,7 +230,10 @@ std::vector<Kernels::Figures> Kernels::figures(By by) const {
   } else {
     HashMap<Launch, std::size_t, LaunchHash> places;
     for (const Figures& one : figures_) {
-      Launch kernel{.kernel = one.launch.kernel, .handle = one.launch.handle};
+      Launch kernel;
+      kernel.kernel = one.launch.kernel;
+      kernel.handle = one.launch.handle;
+      if (by == By::range) kernel.place = one.launch.place;
       auto [at, is_new] = places.try_emplace(kernel, all.size());
       if (!is_new) {
         all[at->second].add(one);
@@ -209,11 +245,34 @@ std::vector<Kernels::Figures> Kernels::figures(By by) const {
   }
 
   name(all);
-  std::sort(all.begin(), all.end(), [](const Figures& a, const Figures& b) {
-    return std::tuple(b.gpu.times.total(), b.runs(), b.count, a.first, std::string_view(a.name)) <
-           std::tuple(a.gpu.times.total(), a.runs(), a.count, b.first, std::string_view(b.name));
-  });
+  std::sort(all.begin(), all.end(), more);
   return all;
+}
+
+std::vector<Kernels::Group> Kernels::groups() const {
+  ShownRanges ranges(names_);
+  for (const Figures& one : figures_) ranges.add(one.launch.place);
+  ranges.settle();
+  std::vector<Group> groups;
+  std::map<std::string, std::size_t> known;
+  for (Figures& one : figures(By::range)) {
+    std::string range = ranges.text(one.launch.place);
+    auto [at, is_new] = known.try_emplace(range, groups.size());
+    if (is_new) groups.emplace_back().name = range;
+    groups[at->second].add(std::move(one));
+  }
+  for (Group& group : groups) std::sort(group.kernels.begin(), group.kernels.end(), more);
+  std::sort(groups.begin(), groups.end(),
+            [](const Group& a, const Group& b) { return more(a.all, b.all); });
+  return groups;
+}
+
+void Kernels::Group::add(Figures&& kernel) {
+  all.add(kernel);
+  for (Figures& known : kernels)
+    if (known.launch.kernel == kernel.launch.kernel && known.launch.handle == kernel.launch.handle)
+      return known.add(kernel);
+  kernels.push_back(std::move(kernel));
 }
 
 // Fills in what follows from the name alone.

@@ -1,15 +1,19 @@
 // Which kernels ran, in which configurations: how often, when, and how long it took from one launch
 // until the next; those in graphs too, where a trace says what a launched graph holds. How long a
-// kernel ran on the GPU is known where the trace has lines of that.
+// kernel ran on the GPU is known where the trace has lines of that. For the whole trace, or
+// separately for each of the program's ranges in which they were launched.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "analyze/analysis.hpp"
+#include "analyze/derived/range_places.hpp"
 #include "analyze/derived/streams.hpp"
 #include "analyze/graph_launches.hpp"
 #include "analyze/questions/measured_operations.hpp"
@@ -23,12 +27,16 @@ namespace cudabpf::analyze {
 
 class Kernels : public Analysis {
  public:
+  enum class By : std::uint8_t { configuration, name, range };
+  static std::optional<By> by(std::string_view name);
+
   // What launches that are counted together have in common.
   struct Launch {
     Name kernel;                                   // none: its name is not known
     std::uint64_t handle = 0;                      // if it has no name
     std::array<std::uint32_t, 3> grid{}, block{};  // 0: not known
     std::uint32_t shared = 0;
+    const RangePlace* place = nullptr;  // where ranges are kept apart: the one it was made in
     bool operator==(const Launch&) const = default;
   };
 
@@ -86,9 +94,16 @@ class Kernels : public Analysis {
     void add(const OfGraph& other);
   };
 
-  enum class By : std::uint8_t { configuration, name };
+  // Kernels of a range, and not of those inside it.
+  struct Group {
+    std::string name;  // "request 0 / decode"
+    Figures all;
+    std::vector<Figures> kernels;
 
-  explicit Kernels(Names& names);
+    void add(Figures&& kernel);
+  };
+
+  explicit Kernels(Names& names, By by = By::configuration);
 
   void line(const Line& line) override;
   void outside(const Line& line) override {
@@ -98,8 +113,9 @@ class Kernels : public Analysis {
   void finish(const TraceFacts&) override;
 
   // Those that took most of the GPU's time first; if that was not measured, those that ran most
-  // often.
+  // often. By::range: as By::name, in each range.
   std::vector<Figures> figures(By by) const;
+  std::vector<Group> groups() const;     // by range, in the same order
   std::vector<OfClass> classes() const;  // in the same order; only those that occurred
   const Totals& totals() const { return totals_; }
   const GraphLaunches& graph_launches() const { return graphs_; }
@@ -124,15 +140,19 @@ class Kernels : public Analysis {
   void launch(const Line& line);
   void launch_graph(const Line& line);
   void measured(const Line& line);
-  void add_graph(const GraphLaunches::OfGraph& launched);
+  void add_graph(const GraphLaunches::OfGraph& launched, const RangePlace* place);
   void ran_in_graph(const Launch& launch, std::uint64_t runs,
                     const GraphLaunches::OfGraph& launched);
   std::size_t place_of(Launch launch, std::uint64_t count);
   void gap(const Line& line, std::size_t place);
   void forget_streams(const Line& line);
+  const RangePlace* place_in(const Line& line) const {
+    return by_ == By::range ? line.place : nullptr;
+  }
   void name(std::vector<Figures>& all) const;
 
   Names& names_;
+  By by_;
   Name lost_;
   std::vector<Figures> figures_;
   HashMap<Launch, std::size_t, LaunchHash> places_;

@@ -211,12 +211,21 @@ void add_kernel_notes(Page& page, const Kernels& kernels) {
 }
 
 void add_kernel_tables(Page& page, const Kernels& kernels, Kernels::By by, std::size_t at_most) {
-  KernelsShown shown{kernels, by == Kernels::By::name};
+  KernelsShown shown{kernels, by != Kernels::By::configuration};
   add_classes(page, shown);
   const std::size_t name_room = shown.measured() ? 24 : 36;
+  auto cells = cells_in(KERNEL_COLUMNS, page, shown);
+  if (by == Kernels::By::range) {
+    for (const Kernels::Group& group : kernels.groups()) {
+      Table table = table_of(printable(group.name), KERNEL_COLUMNS, name_room, shown.measured());
+      add_rows(table, group.kernels, at_most, "kernels", cells);
+      if (group.kernels.size() > 1) table.row("all", cells(group.all));
+      table.add_to(page);
+    }
+    return;
+  }
   Table table = table_of("kernels", KERNEL_COLUMNS, name_room, shown.measured());
-  add_rows(table, kernels.figures(by), at_most, shown.folded ? "kernels" : "configurations",
-           cells_in(KERNEL_COLUMNS, page, shown));
+  add_rows(table, kernels.figures(by), at_most, shown.folded ? "kernels" : "configurations", cells);
   if (!table.empty()) table.add_to(page);
 }
 
@@ -224,12 +233,29 @@ Json kernel_json(const Kernels::Figures& figures, const Kernels& kernels) {
   return json_of(figures, KERNEL_COLUMNS, KernelsShown{kernels});
 }
 
+// Columns that one kernel has, and several do not.
+constexpr std::size_t OF_ONE_KERNEL = 3;
+
+Json kernels_by_range_json(const Kernels& kernels) {
+  KernelsShown shown{kernels};
+  Json json = Json::array();
+  for (const Kernels::Group& group : kernels.groups()) {
+    Json one = {{"group", group.name}};
+    one.update(json_of(group.all, std::span(KERNEL_COLUMNS).subspan(OF_ONE_KERNEL), shown));
+    one["kernels"] = list_of(group.kernels, KERNEL_COLUMNS, shown);
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
 Json kernels_json(const Kernels& kernels, Kernels::By by) {
   KernelsShown shown{kernels};
-  Json json = {{"launches", totals_json(kernels)},
-               {"classes", list_of(kernels.classes(), CLASS_COLUMNS, shown)},
-               {"kernels", list_of(kernels.figures(by), KERNEL_COLUMNS, shown)},
-               {"graphs", graphs_json(kernels)}};
+  Json json = {
+      {"launches", totals_json(kernels)},
+      {"classes", list_of(kernels.classes(), CLASS_COLUMNS, shown)},
+      {"kernels", by == Kernels::By::range ? kernels_by_range_json(kernels)
+                                           : list_of(kernels.figures(by), KERNEL_COLUMNS, shown)},
+      {"graphs", graphs_json(kernels)}};
   if (kernels.gpu().measured()) json["gpu"] = measured_operations_json(kernels.gpu());
   return json;
 }

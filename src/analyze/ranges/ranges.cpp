@@ -1,7 +1,5 @@
 #include "analyze/ranges/ranges.hpp"
 
-#include <tuple>
-
 #include "analyze/work.hpp"
 #include "trace/header.hpp"
 #include "util/saturating.hpp"
@@ -72,57 +70,27 @@ RangeFigures& RangeTotals::figures_at(const RangePlace* place) {
   if (!place) return in_none_;
   if (nodes_.size() <= place->number) nodes_.resize(place->number + 1);
   nodes_[place->number].place = place;
-  // One around it may have nothing of its own.
-  for (const RangePlace* around = place->around; around && !nodes_[around->number].place;
-       around = around->around)
-    nodes_[around->number].place = around;
   return nodes_[place->number].figures;
 }
 
-// What is around a place comes before it. Whether names are shown together depends on how many
-// there are, so all of one depth are looked at before those inside them.
 std::vector<RangeTotals::Shown> RangeTotals::put_together() const {
-  std::vector<std::vector<const Node*>> by_depth;
-  std::vector<std::size_t> shown_as(nodes_.size());
+  ShownRanges ranges(names_);
+  for (const Node& node : nodes_) ranges.add(node.place);
+  ranges.settle();
+  std::vector<Shown> all;
+  for (const ShownRanges::Row& row : ranges.rows()) {
+    all.emplace_back().row = row;
+    if (row.around) all[row.around - 1].inside.push_back(all.size());
+  }
   for (const Node& node : nodes_) {
     if (!node.place) continue;
-    if (by_depth.size() <= node.place->depth) by_depth.resize(node.place->depth + 1);
-    by_depth[node.place->depth].push_back(&node);
-  }
-  using Named = std::tuple<std::size_t, std::string, std::string>;
-  std::vector<Shown> all;
-  for (const auto& nodes : by_depth) {
-    auto key_of = [&](const Node& node, bool folded) {
-      const RangePlace& place = *node.place;
-      std::string_view name = names_.text(place.name);
-      return Named{place.around ? shown_as[place.around->number] : 0,
-                   folded ? without_digits(name) : std::string(name),
-                   std::string(names_.text(place.domain))};
-    };
-    std::map<Named, std::map<std::string, int>> alike;
-    for (const Node* node : nodes)
-      alike[key_of(*node, true)][std::string(names_.text(node->place->name))]++;
-    std::map<Named, std::size_t> known;
-    for (const Node* node : nodes) {
-      const auto& names = alike[key_of(*node, true)];
-      bool folded = names.size() > MOST_ALIKE;
-      Named key = key_of(*node, folded);
-      auto [at, is_new] = known.try_emplace(key, all.size() + 1);
-      if (is_new) {
-        Shown& one = all.emplace_back();
-        std::tie(one.around, one.name, one.domain) = key;
-        if (one.around) all[one.around - 1].inside.push_back(at->second);
-      }
-      shown_as[node->place->number] = at->second;
-      Shown& one = all[at->second - 1];
-      one.names = folded ? one.names + node->place->names : 1;
-      one.figures.add(node->figures);
-      one.gpu_here = saturating_sum(one.gpu_here, node->figures.gpu);
-    }
+    Shown& one = all[ranges.row_of(*node.place)];
+    one.figures.add(node.figures);
+    one.gpu_here = saturating_sum(one.gpu_here, node.figures.gpu);
   }
   // From the innermost outwards: those inside come behind those around them.
   for (std::size_t i = all.size(); i > 0; i--)
-    if (std::size_t around = all[i - 1].around)
+    if (std::size_t around = all[i - 1].row.around)
       all[around - 1].figures.add_work(all[i - 1].figures);
   return all;
 }
@@ -137,10 +105,10 @@ void RangeTotals::add_rows(std::vector<Shown>& all, std::vector<std::size_t> whi
     // Names that a trace makes up are not to take memory once more for each range in them.
     constexpr std::size_t MOST_TEXT = std::size_t{64} << 20;
     for (const std::string& around : path) path_text_ += sizeof(std::string) + around.size();
-    rows_.push_back({shown.name, shown.domain,
+    rows_.push_back({shown.row.name, shown.row.domain,
                      path_text_ > MOST_TEXT ? std::vector<std::string>() : path, path.size(),
-                     shown.names, shown.figures, shown.gpu_here});
-    path.push_back(shown.name);
+                     shown.row.names, shown.figures, shown.gpu_here});
+    path.push_back(shown.row.name);
     add_rows(all, std::move(shown.inside), path);
     path.pop_back();
   }
@@ -151,9 +119,27 @@ void RangeTotals::finish(const TraceFacts& facts) {
   std::vector<Shown> all = put_together();
   std::vector<std::size_t> outermost;
   for (std::size_t i = 0; i < all.size(); i++)
-    if (!all[i].around) outermost.push_back(i + 1);
+    if (!all[i].row.around) outermost.push_back(i + 1);
   std::vector<std::string> path;
   add_rows(all, std::move(outermost), path);
+}
+
+// Those around the ones that are asked for may have no range of their own.
+std::vector<RangeTotals::Row> RangeTotals::outermost() const {
+  std::vector<Row> found;
+  for (std::size_t above = 0;; above = found.front().depth + 1) {
+    std::vector<Row> here;
+    bool inside = false;  // of the last of them
+    for (const Row& row : rows_) {
+      inside = inside && row.depth > here.back().depth;
+      if (inside || !row.figures.count || row.depth < above) continue;
+      here.push_back(row);
+      inside = true;
+    }
+    if (here.empty()) return found;
+    found = std::move(here);
+    if (found.size() > 1) return found;
+  }
 }
 
 }  // namespace cudabpf::analyze

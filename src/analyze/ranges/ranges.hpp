@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "analyze/analysis.hpp"
-#include "analyze/derived/range_places.hpp"
+#include "analyze/derived/shown_ranges.hpp"
 
 namespace cudabpf::analyze {
 
@@ -30,10 +29,6 @@ struct RangeFigures {
 
 class RangeTotals : public Analysis {
  public:
-  // Names that differ only in digits, such as steps, are one row if there are more of them in a
-  // range than this.
-  static constexpr std::size_t MOST_ALIKE = 16;
-
   struct Row {
     std::string name, domain;
     std::vector<std::string> path;  // the names around it, the outermost first
@@ -51,6 +46,8 @@ class RangeTotals : public Analysis {
 
   // Those in a range behind it, those that took longest first.
   const std::vector<Row>& rows() const { return rows_; }
+  // The outermost of them; where one is around all others, those in it.
+  std::vector<Row> outermost() const;
   const RangeFigures& in_none() const { return in_none_; }  // calls and work in no range
   std::uint64_t gpu() const { return gpu_; }                // ns of GPUs' work in all
   std::uint64_t marks() const { return marks_; }
@@ -64,10 +61,9 @@ class RangeTotals : public Analysis {
     RangeFigures figures;  // without those of ranges inside it
   };
   struct Shown {
-    std::string name, domain;
-    std::size_t around = 0;  // its index, from 1; 0: none
-    std::vector<std::size_t> inside;
-    std::uint64_t names = 0, gpu_here = 0;
+    ShownRanges::Row row;
+    std::vector<std::size_t> inside;  // their indices, from 1
+    std::uint64_t gpu_here = 0;
     RangeFigures figures;
   };
 
@@ -87,6 +83,9 @@ class RangeTotals : public Analysis {
 };
 
 Json ranges_json(const RangeTotals& ranges);
+// The outermost, and of these a few in words.
+Json outermost_ranges_json(const RangeTotals& ranges);
+std::string outermost_ranges_text(const RangeTotals& ranges);
 void add_ranges(Page& page, const RangeTotals& ranges, std::size_t at_most);
 
 }  // namespace cudabpf::analyze

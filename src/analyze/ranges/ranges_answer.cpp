@@ -69,6 +69,29 @@ Json ranges_json(const RangeTotals& ranges) {
           {"without_name", ranges.unnamed()}};
 }
 
+Json outermost_ranges_json(const RangeTotals& ranges) {
+  return list_of(ranges.outermost(), RANGE_COLUMNS, ranges.gpu());
+}
+
+std::string outermost_ranges_text(const RangeTotals& ranges) {
+  constexpr std::size_t SHOWN = 3;
+  std::vector<RangeRow> rows = ranges.outermost();
+  std::string text;
+  for (std::size_t i = 0; i < std::min(SHOWN, rows.size()); i++) {
+    const RangeFigures& of = rows[i].figures;
+    std::string path;
+    for (const std::string& around : rows[i].path) path += around + " / ";
+    text += fmt::format("{}{} {}", i ? "; " : "", printable(path + rows[i].name),
+                        of.timed ? human_time(of.total) : "an unknown time");
+    if (of.count > 1) text += fmt::format(" in {}", with_commas(of.count));
+    if (of.gpu) text += fmt::format(", {} on GPUs", human_time(of.gpu));
+    if (of.waits) text += fmt::format(", {} waiting", human_time(of.waits));
+  }
+  if (rows.size() > SHOWN)
+    text += "; and " + count_of(rows.size() - SHOWN, "other range", "other ranges");
+  return text;
+}
+
 void add_ranges(Page& page, const RangeTotals& ranges, std::size_t at_most) {
   const auto& rows = ranges.rows();
   if (rows.empty()) {

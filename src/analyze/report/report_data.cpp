@@ -188,6 +188,8 @@ Json lanes_json(const ReportTimeline& timeline, Columns& columns) {
   };
   for (std::size_t i = 0; i < timeline.threads().size(); i++) {
     const auto& thread = timeline.threads()[i];
+    for (std::size_t depth = 0; depth < thread.ranges.size(); depth++)
+      add(lane_of(thread.ranges[depth]), "ranges", "thread", i, depth);
     std::vector<Lane> nested = nested_lanes(thread);
     for (std::size_t depth = 0; depth < nested.size(); depth++)
       add(nested[depth], "calls", "thread", i, depth);
@@ -242,7 +244,7 @@ std::string timeline_data(const ReportTimeline& timeline, const Execution* execu
   add_kinds(meta, timeline, texts);
   meta["texts"] = texts.all();
   Json categories = Json::array();
-  for (unsigned i = 0; i <= static_cast<unsigned>(Category::driver); i++)
+  for (unsigned i = 0; i <= static_cast<unsigned>(Category::range); i++)
     categories.push_back(look_of(static_cast<Category>(i)).name);
   meta["categories"] = categories;
   meta["details"] = timeline.details().all();

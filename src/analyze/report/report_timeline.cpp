@@ -42,6 +42,7 @@ void ReportTimeline::line(const Line& line) {
   events_.learn(line);
   if (line.kind == LineKind::call) count(line);
   if (line.kind == LineKind::call || line.kind == LineKind::driver) on_thread(line);
+  if (line.kind == LineKind::range && has_bar(line)) range(line);
   if (line.kind == LineKind::gpu_operation) gpu_operation(line);
   if (line.kind == LineKind::gpu_sample) gpu_sample(line);
   owners_.seen(line);
@@ -59,8 +60,10 @@ void ReportTimeline::finish(const TraceFacts& facts) {
 
 template <typename Each>
 void ReportTimeline::each_row(Each&& each) {
-  for (Owners::Thread& thread : owners_.threads())
+  for (Owners::Thread& thread : owners_.threads()) {
     for (ReportRow& row : thread.rows) each(row);
+    for (ReportRow& row : thread.ranges) each(row);
+  }
   for (Owners::Queue& queue : owners_.queues()) each(queue.row);
 }
 
@@ -76,6 +79,14 @@ void ReportTimeline::on_thread(const Line& line) {
     if (const auto* stream = owners_.stream_of(line, stream_of(line)))
       number = static_cast<std::uint32_t>(stream - owners_.streams().data()) + 1;
   add(thread->rows[row], line, owners_.span_of(line).end, number);
+}
+
+void ReportTimeline::range(const Line& line) {
+  Owners::Thread* thread = owners_.thread_of(line);
+  if (!thread) return;
+  std::size_t depth = depth_of(line);
+  if (thread->ranges.size() <= depth) thread->ranges.resize(depth + 1);
+  add(thread->ranges[depth], line, owners_.span_of(line).end, 0);
 }
 
 void ReportTimeline::gpu_operation(const Line& line) {

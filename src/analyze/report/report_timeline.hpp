@@ -26,6 +26,7 @@ class ReportTimeline : public Analysis {
 
   struct OfThread {
     std::array<ReportRow, LANE_ROWS> rows;
+    std::vector<ReportRow> ranges;  // the program's own, by depth
   };
   struct OfQueue {
     ReportRow row;
@@ -74,6 +75,7 @@ class ReportTimeline : public Analysis {
   static constexpr std::size_t MAX_GPUS = 16;
 
   void on_thread(const Line& line);
+  void range(const Line& line);
   void gpu_operation(const Line& line);
   void gpu_sample(const Line& line);
   void count(const Line& call);

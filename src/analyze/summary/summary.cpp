@@ -10,6 +10,7 @@ Summary::Summary(Names& names, ThreadFilter wanted, Part part, Moments moments, 
       totals_(names),
       execution_(names, wanted, gaps, part),
       memory_(names, part),
+      ranges_(names),
       moments_(moments),
       wanted_(wanted) {}
 
@@ -18,6 +19,7 @@ void Summary::line(const Line& line) {
   execution_.line(line);
   waits_.line(line);
   memory_.line(line);
+  ranges_.line(line);
 }
 
 void Summary::outside(const Line& line) {
@@ -32,6 +34,7 @@ void Summary::finish(const TraceFacts& facts) {
   execution_.finish(facts);
   waits_.finish(facts);
   memory_.finish(facts);
+  ranges_.finish(facts);
   header_ = facts.header;
   duration_ = part_.clipped(facts.duration()) - part_.clipped(0);
   Seen seen{names_, totals_, execution_, memory_, facts, part_, moments_};

@@ -11,6 +11,7 @@
 #include "analyze/collectives/execution_waits.hpp"
 #include "analyze/iterations/execution.hpp"
 #include "analyze/memory/memory.hpp"
+#include "analyze/ranges/ranges.hpp"
 #include "analyze/summary/judged.hpp"
 #include "analyze/summary/measured_execution.hpp"
 #include "analyze/summary/steps.hpp"
@@ -62,6 +63,7 @@ class Summary : public Analysis {
   std::string kernels_answer(const Page& page) const;
   std::string phases_answer(const Page& page) const;
   std::string iterations_answer(const Page& page) const;
+  std::string ranges_answer(const Page&) const { return outermost_ranges_text(ranges_); }
   std::string compute_answer(const Page& page) const;
   std::string transfer_answer(const Page& page) const;
   // One line for each of the processes that were idle longest.
@@ -98,6 +100,7 @@ class Summary : public Analysis {
   Execution execution_;
   ExecutionWaits waits_{names_, execution_, part_};
   Memory memory_;
+  RangeTotals ranges_;
   Stretch stretch_;
   MeasuredExecution measured_;
   std::vector<Steps> steps_;  // of each process with a thread at work

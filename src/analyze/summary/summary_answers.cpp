@@ -358,7 +358,7 @@ std::string Summary::memory_answer(const Page& page) const {
         side == Memory::Side::gpu ? "GPU" : "pinned host memory", human_bytes(peak.bytes()),
         page.at(peak.ts()), who, human_bytes(held), part_.is_whole() ? "trace" : "part");
   }
-  const auto& processes = memory_.processes();  // the highest peak first
+  const auto& processes = memory_.holders();  // the highest peak first
   if (processes.size() > 1 && processes.front().pid)
     text += "; most by " + process_name(processes.front().pid, names_.text(processes.front().comm));
   if (text.empty() && memory_.not_returned())

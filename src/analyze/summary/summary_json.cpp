@@ -184,6 +184,7 @@ Json Summary::json() const {
     summary["measured"] = gpus_at_work_json(execution_.gpus(), Judged::GAPS);
     summary["measured"]["work"] = measured_execution_json(measured_, names_);
   }
+  if (!ranges_.rows().empty()) summary["ranges"] = outermost_ranges_json(ranges_);
   if (execution_.thread())
     summary["thread"] = {{"pid", execution_.thread()->pid}, {"tid", execution_.thread()->tid}};
   if (!totals_.gpus.gpus().empty()) summary["gpus"] = gpus_json(totals_.gpus);

@@ -21,6 +21,7 @@ constexpr Summary::Answer Summary::ANSWERS[] = {
     {.word = "GPU idle", .text = &Summary::idle_answer, .last_before_tables = true},
     {.word = "GPU kernels", .text = &Summary::kernels_answer, .is_table = true},
     {.word = "phases", .text = &Summary::phases_answer, .is_table = true},
+    {"ranges", &Summary::ranges_answer},
     {"GPU busy", &Summary::busy_answer},
     {"bound by", &Summary::path_answer},
     {"memory", &Summary::memory_answer},

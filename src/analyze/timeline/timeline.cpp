@@ -40,9 +40,11 @@ Timeline::Timeline(Names& names, std::optional<Window> window, std::uint64_t rec
 void Timeline::line(const Line& line) {
   execution_.line(line);
   events_.learn(line);
-  if (line.kind == LineKind::call || line.kind == LineKind::driver) on_thread(line);
+  if (line.wanted && (line.kind == LineKind::call || line.kind == LineKind::driver))
+    on_thread(line);
+  if (line.wanted && line.kind == LineKind::range) range(line);
   if (line.kind == LineKind::gpu_sample) gpu_sample(sample_in(line));
-  if (line.kind == LineKind::gpu_operation) gpu_operation(line);
+  if (line.wanted && line.kind == LineKind::gpu_operation) gpu_operation(line);
   owners_.seen(line);
 }
 
@@ -102,6 +104,20 @@ void Timeline::on_thread(const Line& line) {
     enqueue(line, one);
 }
 
+void Timeline::range(const Line& line) {
+  TimeSpan span = owners_.span_of(line);
+  if (!has_bar(line) || !clipped(span)) return;
+  Thread* thread = owners_.thread_of(line);
+  if (!thread) return;
+  std::size_t depth = depth_of(line);
+  if (thread->ranges.size() <= depth) thread->ranges.resize(depth + 1);
+  Alike one;
+  one.name = line.label;
+  one.count = 1;
+  one.time = span.time();
+  add(thread->ranges[depth], {span, one});
+}
+
 void Timeline::count(OfThread& thread, const Line& line, Category category, const TimeSpan& here) {
   thread.all.launches += line.work == Work::launch;
   thread.all.time[static_cast<std::size_t>(category)] += here.time();
@@ -146,8 +162,10 @@ void Timeline::add_around(BarRow& row, Bar bar) {
 
 template <typename Each>
 void Timeline::each_row(Each&& each) {
-  for (Thread& thread : owners_.threads())
+  for (Thread& thread : owners_.threads()) {
     for (BarRow& row : thread.bars) each(row);
+    for (BarRow& row : thread.ranges) each(row);
+  }
   for (Stream& stream : owners_.streams()) each(stream.bars);
   for (Queue& queue : owners_.queues()) each(queue.bars);
   each(more_calls_);

@@ -45,6 +45,7 @@ class Timeline : public Analysis {
     std::uint64_t last_end = 0;
     Name last;  // the call that ended then
     std::array<BarRow, LANE_ROWS> bars;
+    std::vector<BarRow> ranges;  // the program's own, by depth
   };
   struct OfStream {
     std::uint64_t enqueued = 0;
@@ -121,6 +122,7 @@ class Timeline : public Analysis {
   static constexpr std::size_t MAX_OPERATIONS = 1 << 13;  // of GPUs, of which all is kept
 
   void on_thread(const Line& line);
+  void range(const Line& line);
   void enqueue(const Line& line, Alike one);
   void gpu_sample(const GpuSample& sample);
   void gpu_operation(const Line& line);

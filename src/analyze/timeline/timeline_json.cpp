@@ -25,6 +25,23 @@ Json busy_json(const std::vector<Timeline::Busy>& columns) {
   return busy;
 }
 
+// By depth; those within a column are one, without a name.
+Json ranges_json(const Timeline& timeline, const Timeline::Thread& thread) {
+  Json rows = Json::array();
+  std::uint64_t column = (timeline.to() - timeline.from()) / JSON_COLUMNS;
+  for (const BarRow& row : thread.ranges) {
+    Json spans = Json::array();
+    each_bar(row, timeline.from(), timeline.to(), column, [&](const Bar& bar) {
+      spans.push_back({{"from_us", microseconds(bar.begin)},
+                       {"to_us", microseconds(bar.end)},
+                       {"count", bar.total().count}});
+      if (bar.is_one()) spans.back()["name"] = timeline.names().text(bar.parts()[0].name);
+    });
+    rows.push_back(std::move(spans));
+  }
+  return rows;
+}
+
 Json thread_json(const Timeline& timeline, const Timeline::Thread& thread, const TimeScale& scale) {
   auto columns = busy_columns(thread, scale);
   Json json = {{"tid", thread.tid},
@@ -37,6 +54,7 @@ Json thread_json(const Timeline& timeline, const Timeline::Thread& thread, const
                            {"time_us", microseconds(thread.gap.time)},
                            {"after", timeline.names().text(thread.gap.after)},
                            {"before", timeline.names().text(thread.gap.before)}};
+  if (!thread.ranges.empty()) json["ranges"] = ranges_json(timeline, thread);
   if (thread.all.launches)
     json["columns"]["launches"] = row_json(columns, [](const auto& c) { return c.launches; });
   if (thread.all.ioctls)

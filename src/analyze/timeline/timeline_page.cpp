@@ -62,6 +62,23 @@ class Lanes {
     if (shown) add_row(fmt::format("  iterations, {}", human_count(shown)), cells);
   }
 
+  // What the thread was doing by the program's own account, the outermost ranges first.
+  void add_ranges(const Timeline::Thread& thread) {
+    for (std::size_t depth = 0; depth < thread.ranges.size(); depth++) {
+      std::vector<std::string> cells(scale_.width(), " ");
+      std::uint64_t shown = 0;
+      for (const Bar& bar : thread.ranges[depth]) {
+        if (bar.end <= scale_.begin() || bar.begin >= scale_.end()) continue;
+        Alike all = bar.total();
+        shown += all.count;
+        std::string_view name = bar.is_one() ? timeline_.names().text(bar.parts()[0].name) : "";
+        write_span(cells, bar.begin, bar.end, printable(name), "─");
+      }
+      if (shown)
+        add_row(fmt::format("  {}ranges, {}", depth ? "  " : "", human_count(shown)), cells);
+    }
+  }
+
   // False: the thread has nothing to show here.
   bool add_thread(const Timeline::Thread& thread, bool with_counts) {
     BusyColumns columns = busy_columns(thread, scale_);
@@ -162,9 +179,9 @@ class Lanes {
     }
   }
 
-  // "│name" from where a span of time begins, as much of it as fits.
+  // "│name" from where a span of time begins, as much of it as fits, and what fills the rest.
   void write_span(std::vector<std::string>& cells, std::uint64_t begin, std::uint64_t end,
-                  const std::string& name) const {
+                  const std::string& name, const std::string& fill = " ") const {
     const auto& pieces = scale_.pieces();
     const auto* piece = &pieces.back();  // the first that it reaches into
     for (std::size_t i = pieces.size(); i--;)
@@ -178,6 +195,8 @@ class Lanes {
     std::size_t until = end >= piece->end ? last + 1 : std::max(column(end), at + 1);
     if (begin >= scale_.begin()) cells[at++] = "│";
     if (at >= until) return;
+    std::fill(cells.begin() + static_cast<std::ptrdiff_t>(at),
+              cells.begin() + static_cast<std::ptrdiff_t>(until), fill);
     std::string text = shortened(name, until - at);
     if (text == "…" || (text != name && is_number(name))) return;
     for (std::size_t i = 0; i < text.size() && at < until; at++) {
@@ -326,8 +345,11 @@ void add_lanes(Page& page, const Timeline& timeline, const TimelineView& view) {
     lanes.begin(process);
     if (view.whole.empty()) lanes.add_phases(process);
     lanes.add_iterations(process);
-    for (std::size_t index : process.threads)
-      if (threads < THREADS_SHOWN) threads += lanes.add_thread(timeline.thread(index), true);
+    for (std::size_t index : process.threads) {
+      if (threads == THREADS_SHOWN) break;
+      lanes.add_ranges(timeline.thread(index));
+      threads += lanes.add_thread(timeline.thread(index), true);
+    }
     for (std::size_t index : process.queues)
       if (queues < QUEUES_SHOWN) queues += lanes.add_queue(timeline.gpu_queue(index));
     if (!process.queues.empty()) {

@@ -8,6 +8,7 @@
 #include "analyze/energy/gaps_answer.hpp"
 #include "analyze/iterations/execution.hpp"
 #include "cli/commands.hpp"
+#include "cli/flags/one_of.hpp"
 #include "cli/reading_command.hpp"
 
 namespace cudabpf::cli {
@@ -15,19 +16,21 @@ namespace cudabpf::cli {
 namespace {
 
 struct GapsFlags : TraceFlags {
+  std::string by = "gap";
   Top top{10};
 };
 
 Result<int> print_gaps(const GapsFlags& flags) {
   auto reader = TRY(open_trace(flags));
+  auto by = flags.by == "range" ? analyze::GapsBy::range : analyze::GapsBy::gap;
   analyze::Execution execution(reader->names(), {}, flags.top.rows, reader->facts().part);
   analyze::ExecutionWaits waits(reader->names(), execution, reader->facts().part);
   analyze::SampledGpus gpus;
   return answer(flags, *reader, {&execution, &waits, &gpus},
-                {.json = [&] { return gaps_json(execution.idle(), execution.gpus(), gpus); },
+                {.json = [&] { return gaps_json(execution.idle(), execution.gpus(), gpus, by); },
                  .page =
                      [&](Page& page) {
-                       add_idle_times(page, execution, flags.top.rows);
+                       add_idle_times(page, execution, flags.top.rows, by);
                        gpus.add_to(page);
                      }});
 }
@@ -42,9 +45,14 @@ void add_gaps(CLI::App& app, Action& action) {
   add_trace_flags(
       *sub, *flags,
       {"gaps traces/h200-gpt2.jsonl.zst", "gaps --top 30 traces/h200-two-gpus.jsonl.zst",
-       "gaps --phase inference traces/h200-gpt2.jsonl.zst"});
+       "gaps --phase inference traces/h200-gpt2.jsonl.zst",
+       "gaps --by range traces/example-ranges.jsonl.zst   in which of the program's ranges"});
   add_time(*sub, *flags);
-  add_top(*sub, flags->top, "Show at most the N longest");
+  one_of(sub->add_option("--by", flags->by,
+                         "List the longest gaps, or the program's ranges in which they ended"),
+         {"gap", "range"})
+      ->capture_default_str();
+  add_top(*sub, flags->top, "Show at most the N longest, or N ranges");
   sub->callback([flags, &action] { action = [flags] { return print_gaps(*flags); }; });
 }
 

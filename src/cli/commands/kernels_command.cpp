@@ -16,29 +16,48 @@ namespace cudabpf::cli {
 
 namespace {
 
+using By = analyze::Kernels::By;
+
 struct KernelsFlags : TraceFlags {
   std::string by = "configuration";
   Top top{30};
   bool jsonl = false;
 };
 
+// A kernel on each line.
+void print_lines(const analyze::Kernels& kernels, By by, const Top& top) {
+  auto print = [&](const std::vector<analyze::Kernels::Figures>& all, const analyze::Json& first) {
+    std::size_t shown = top.option->count() ? std::min(all.size(), top.rows) : all.size();
+    for (std::size_t i = 0; i < shown; i++) {
+      analyze::Json json = first;
+      json.update(kernel_json(all[i], kernels));
+      print_json(json, stdout, true);
+    }
+  };
+  if (by != By::range) return print(kernels.figures(by), analyze::Json::object());
+  for (const auto& group : kernels.groups()) print(group.kernels, {{"group", group.name}});
+}
+
 Result<int> print_kernels(const KernelsFlags& flags) {
   auto reader = TRY(open_trace(flags));
-  auto by = flags.by == "name" ? analyze::Kernels::By::name : analyze::Kernels::By::configuration;
-  analyze::Kernels kernels(reader->names());
+  By by = *analyze::Kernels::by(flags.by);
+  analyze::Kernels kernels(reader->names(), by);
   if (!flags.jsonl)
     return answer(flags, *reader, {&kernels},
                   {.json =
                        [&] {
                          analyze::Json json = analyze::kernels_json(kernels, by);
-                         flags.top.cut(json, {"kernels", "graphs"});
+                         flags.top.cut(json, {"graphs"});
+                         if (by == By::range)
+                           for (analyze::Json& range : json["kernels"])
+                             flags.top.cut(range, {"kernels"});
+                         else
+                           flags.top.cut(json, {"kernels"});
                          return json;
                        },
                    .page = [&](Page& page) { add_kernels(page, kernels, by, flags.top.rows); }});
   TRY(read_trace(*reader, {&kernels}));
-  auto all = kernels.figures(by);
-  if (flags.top.option->count()) all.resize(std::min(all.size(), flags.top.rows));
-  for (const auto& figures : all) print_json(kernel_json(figures, kernels), stdout, true);
+  print_lines(kernels, by, flags.top);
   say_what_is_missing(reader->facts());
   return 0;
 }
@@ -51,16 +70,17 @@ void add_kernels(CLI::App& app, Action& action) {
   add_trace_flags(*sub, *flags,
                   {"kernels traces/h200-gpt2.jsonl.zst",
                    "kernels --by name --top 10 traces/h200-gpt2.jsonl.zst",
+                   "kernels --by range traces/example-ranges.jsonl.zst",
                    "kernels --iteration last traces/h200-gpt2.jsonl.zst",
                    "kernels --jsonl traces/h200-gpt2.jsonl.zst | jq -r .kernel   whole names"});
   sub->add_flag("--jsonl", flags->jsonl,
                 "Print one JSON object per line, for each kernel; no totals")
       ->excludes("--json");
   add_time(*sub, *flags)->excludes("--jsonl");
-  one_of(sub->add_option("--by", flags->by, "Group launches by configuration or by name"),
-         {"configuration", "name"})
+  one_of(sub->add_option("--by", flags->by, "What to group launches by"),
+         {"configuration", "name", "range"})
       ->capture_default_str();
-  add_top(*sub, flags->top, "Show at most N kernels");
+  add_top(*sub, flags->top, "Show at most N kernels, of each range with --by range");
   sub->callback([flags, &action] { action = [flags] { return print_kernels(*flags); }; });
 }
 

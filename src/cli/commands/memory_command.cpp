@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/flags/one_of.hpp"
 #include "cli/reading_command.hpp"
 #include "cli/request/trace_paths.hpp"
 
@@ -14,14 +15,15 @@ namespace cudabpf::cli {
 namespace {
 
 struct MemoryFlags : TraceFlags {
-  std::string svg;
+  std::string svg, by = "process";
   Top top{10};
 };
 
 Result<int> print_memory(const MemoryFlags& flags) {
   TRY(is_no_trace(flags.svg, flags.paths));
   auto reader = TRY(open_trace(flags));
-  analyze::Memory memory(reader->names(), reader->facts().part);
+  auto by = flags.by == "range" ? analyze::Memory::By::range : analyze::Memory::By::process;
+  analyze::Memory memory(reader->names(), reader->facts().part, by);
   TRY(read_trace(*reader, {&memory}));
   print_answer(flags, reader->facts(),
                {.json =
@@ -47,8 +49,13 @@ void add_memory(CLI::App& app, Action& action) {
       app.add_subcommand("memory", "Memory over time, its peak, and what was never freed");
   add_trace_flags(*sub, *flags,
                   {"memory traces/h200-gpt2.jsonl.zst",
-                   "memory --svg memory.svg traces/h200-gpt2.jsonl.zst   also as a picture"});
+                   "memory --svg memory.svg traces/h200-gpt2.jsonl.zst   also as a picture",
+                   "memory --by range trace.jsonl   by the program's range that allocated it"});
   add_time(*sub, *flags);
+  one_of(sub->add_option("--by", flags->by,
+                         "What to tell apart: processes, or the program's ranges that allocated"),
+         {"process", "range"})
+      ->capture_default_str();
   sub->add_option("--svg", flags->svg,
                   "Also draw it into this SVG file, for any browser; -: stdout")
       ->type_name("FILE");

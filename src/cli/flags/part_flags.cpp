@@ -65,6 +65,15 @@ void add_part_flags(CLI::App& sub, PartFlags& flags) {
       ->excludes(from)
       ->excludes(to)
       ->excludes("--phase");
+  sub.add_option("--range", flags.range,
+                 "Only calls in the program's ranges of this name, and what GPUs did for them: "
+                 "'decode*', or by its path, 'request 0/decode'")
+      ->type_name("PATTERN")
+      ->check(CLI::Validator(
+          [](const std::string& pattern) {
+            return std::string(pattern.empty() ? "no range has an empty name" : "");
+          },
+          ""));
 }
 
 void add_whose_flags(CLI::App& sub, PartFlags& flags) {

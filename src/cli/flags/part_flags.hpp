@@ -1,4 +1,4 @@
-// --from and --to, --phase, --iteration: which part of a trace an answer is about.
+// --from and --to, --phase, --iteration, --range: which part of a trace an answer is about.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,10 @@ struct PartFlags {
   std::string from, to;
   std::vector<std::string> phases;
   std::string iteration;
+  std::string range;            // a pattern, beside any of these
   analyze::ThreadFilter whose;  // phases and iterations: of the thread that launches most of these
 
-  bool any() const { return !from.empty() || !to.empty() || is_of_execution(); }
+  bool any() const { return !from.empty() || !to.empty() || !range.empty() || is_of_execution(); }
   // Such a part is known only once the whole trace was read.
   bool is_of_execution() const { return !phases.empty() || !iteration.empty(); }
 };

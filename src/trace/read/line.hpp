@@ -102,6 +102,7 @@ struct Line {
   // The program's range in which the call was made or the GPU's work was issued, or that the line
   // is about. Null: none, or it is not known.
   const RangePlace* place = nullptr;
+  bool wanted = true;              // false: only certain ranges are, and it is of none of these
   std::uint64_t context = 0;       // current on its thread; 0: not known
   std::uint64_t context_gone = 0;  // the one that it destroyed; 0: none
 

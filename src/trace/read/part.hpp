@@ -1,5 +1,5 @@
-// The part of a trace that an answer is about: a stretch of its time. A call is part of the stretch
-// in which it began.
+// The part of a trace that an answer is about: a stretch of its time, and certain ranges of the
+// program's own. A call is part of the stretch in which it began.
 #pragma once
 
 #include <algorithm>
@@ -18,11 +18,14 @@ struct Part {
   // before, but their time before is in no figure.
   std::uint64_t recorded_from = 0;
 
-  bool is_whole() const { return !from && to == OPEN; }
+  bool of_ranges = false;  // only calls, and what GPUs did for them, that are in wanted ranges
+
+  bool is_whole() const { return !from && to == OPEN && !of_ranges; }
   bool has(std::uint64_t ts) const { return ts >= from && ts < to; }
   // A file's header and its end are about the trace, whatever part of it is wanted.
   bool has(const Line& line) const {
-    return line.kind == LineKind::header || line.kind == LineKind::end || has(line.ts);
+    return line.kind == LineKind::header || line.kind == LineKind::end ||
+           (line.wanted && has(line.ts));
   }
   // Whether it overlaps this time.
   bool touches(std::uint64_t begin, std::uint64_t end) const {

@@ -86,7 +86,7 @@ TEST_CASE("Processes that are too many to be kept apart are one, and free what t
     trace.free("0x10");
   }
   AnalyzedMemory analyzed(trace);
-  const auto& processes = analyzed.memory.processes();
+  const auto& processes = analyzed.memory.holders();
   REQUIRE(processes.size() == APART + 1);
   std::uint64_t held = 0;
   for (const auto& holder : processes) {

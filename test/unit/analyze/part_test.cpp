@@ -90,8 +90,8 @@ TEST_CASE("What is held when a part begins is held in it, but not allocated") {
   Memory memory(parser.names(), part);
   show_part(parser, trace.text, part, memory, trace.now * 1000);
 
-  REQUIRE(memory.processes().size() == 1);
-  const MemoryFigures& figures = memory.processes()[0].kinds[0];
+  REQUIRE(memory.holders().size() == 1);
+  const MemoryFigures& figures = memory.holders()[0].kinds[0];
   CHECK(figures.allocations == 3);
   CHECK(figures.allocated == 237);
   CHECK(figures.frees == 2);

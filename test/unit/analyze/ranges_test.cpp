@@ -4,37 +4,12 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "support/range_lines.hpp"
 #include "support/trace_text.hpp"
 
 using namespace cudabpf::analyze;
 
 namespace {
-
-std::string named(int number, const std::string& label, int around = 0,
-                  const std::string& domain = "") {
-  return fmt::format(R"({{"type":"range","op":"name","label":"{}","ts":1,"range":{}{}{}}})"
-                     "\n",
-                     label, number, around ? fmt::format(R"(,"in_range":{})", around) : "",
-                     domain.empty() ? "" : fmt::format(R"(,"domain":"{}")", domain));
-}
-std::string range(int number, int ts, int us, const std::string& more = "") {
-  return fmt::format(
-      R"({{"type":"range","op":"push","label":"x","ts":{},"duration_us":{}.000,"pid":7,"tid":7,"range":{}{}}})"
-      "\n",
-      ts, us, number, more);
-}
-std::string launched_in(int id, int number) {
-  return fmt::format(
-      R"({{"id":{},"type":"kernel","op":"launch","name":"cuLaunchKernel","ts":{},"duration_us":1.000,"pid":7,"tid":7,"ret":0{},"stream":"0x0","async":true,"kernel":"k","grid":[1,1,1],"block":[1,1,1],"shared":0}})"
-      "\n",
-      id, 100 + id, number ? fmt::format(R"(,"range":{})", number) : "");
-}
-std::string worked(int call, int us) {
-  return fmt::format(
-      R"({{"type":"gpu","op":"kernel","ts":{},"duration_us":{}.000,"pid":7,"call":{},"stream":"0x0","queue":1,"kernel":"k","grid":[1,1,1],"block":[1,1,1],"shared":0,"device":0}})"
-      "\n",
-      1000 * call, us, call);
-}
 
 // "name count total/gpu+here" of each row, below what is around it.
 std::string rows_of(const RangeTotals& ranges) {
@@ -121,4 +96,20 @@ TEST_CASE("Ranges without an end are counted, and not timed; marks are no ranges
   CHECK(totals.ranges.unfinished() == 1);
   CHECK(totals.ranges.marks() == 1);
   CHECK(totals.ranges.unnamed() == 1);
+}
+
+TEST_CASE("The outermost ranges, or those in one that is around all") {
+  auto names = [](const NamedTotals& totals) {
+    std::string all;
+    for (const auto& row : totals.ranges.outermost()) all += row.name + " ";
+    return all;
+  };
+  NamedTotals totals(named(1, "serve") + named(2, "a", 1) + named(3, "b", 1) + named(4, "c", 3) +
+                     range(2, 1, 5) + range(4, 10, 6) + range(3, 9, 8) + range(1, 0, 50));
+  CHECK(names(totals) == "b a ");
+  CHECK(outermost_ranges_text(totals.ranges) == "serve / b 8.00 µs; serve / a 5.00 µs");
+  // Of a part there may be no more than what is inside.
+  NamedTotals part(named(1, "serve") + named(2, "a", 1) + named(3, "b") + range(2, 1, 5) +
+                   range(3, 9, 8));
+  CHECK(names(part) == "b a ");
 }

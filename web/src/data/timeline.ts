@@ -8,7 +8,7 @@ export interface Kind {
   short: string; // of `what`
 }
 export interface Lane {
-  kind: "calls" | "driver" | "gpu";
+  kind: "ranges" | "calls" | "driver" | "gpu"; // ranges: the program's own
   index: number;
   process: number;
   thread: number; // -1: none
@@ -151,6 +151,7 @@ export function detailsOf(timeline: Timeline, lane: Lane, i: number): [string, s
 export function labelOf(timeline: Timeline, lane: Lane, i: number): string {
   const kind = timeline.kinds[lane.kinds[i]!]!;
   if (lane.counts[i]! > 1) return `${lane.counts[i]!.toLocaleString("en")} × …`;
+  if (lane.kind === "ranges") return kind.name;
   if (lane.kind === "gpu" && !kind.short) return kind.name === "set" ? "fill" : kind.name;
   if (lane.kind === "gpu" && !(kind.flags & IS_KERNEL)) return `${kind.name} ${kind.short}`;
   return (kind.flags & LAUNCH || lane.kind !== "calls") && kind.short ? kind.short : kind.name;
@@ -170,5 +171,5 @@ export function laneName(timeline: Timeline, lane: Lane): string {
     return `${gpu}, ${name}`;
   }
   const tid = timeline.threads[lane.thread]!.tid;
-  return lane.kind === "driver" ? `thread ${tid}, driver` : `thread ${tid}`;
+  return `thread ${tid}${lane.kind === "calls" ? "" : `, ${lane.kind}`}`;
 }

@@ -15,7 +15,7 @@ function facts(timeline: Timeline, lane: Lane, i: number): [string, string][] {
     list.push(["stands for", `${count(lane.counts[i]!)} that began within ${time(timeline.resolution_ns)}`]);
     list.push(["they took", time(lane.busy[i]!)], ["the longest", kind.short || kind.name]);
   } else {
-    if (kind.what) list.push([kind.flags & 16 ? "kernel" : "of", kind.what]);
+    if (kind.what) list.push([kind.flags & 16 ? "kernel" : lane.kind === "ranges" ? "domain" : "of", kind.what]);
     if (kind.flags & TIMED) list.push(["took", time(lane.end[i]! - lane.begin[i]!)]);
     if (kind.ending) list.push(["state", kind.ending.replace("_", " ")]);
     if (kind.flags & FAILED || kind.error) list.push(["error", kind.error || "it failed"]);
@@ -28,7 +28,7 @@ function facts(timeline: Timeline, lane: Lane, i: number): [string, string][] {
 }
 
 export function titleOf(timeline: Timeline, lane: Lane, i: number): string {
-  if (lane.counts[i]! > 1) return `${count(lane.counts[i]!)} ${lane.kind === "calls" ? "calls" : "events"}`;
+  if (lane.counts[i]! > 1) return `${count(lane.counts[i]!)} ${lane.kind === "calls" || lane.kind === "ranges" ? lane.kind : "events"}`;
   const kind = timeline.kinds[lane.kinds[i]!]!;
   return lane.kind === "gpu" ? labelOf(timeline, lane, i) : kind.name;
 }

@@ -53,7 +53,7 @@ export class Minimap {
     const context = picture.getContext("2d")!, ratio = window.devicePixelRatio || 1;
     context.scale(ratio, ratio);
     const { left, width } = this.plot, { from, to } = this.view.whole, step = (to - from) / width;
-    const lanes = this.timeline.lanes.filter((lane) => !lane.depth && lane.kind !== "driver").slice(0, 64);
+    const lanes = this.timeline.lanes.filter((lane) => !lane.depth && (lane.kind === "calls" || lane.kind === "gpu")).slice(0, 64);
     const height = (HEIGHT - 4) / Math.max(1, lanes.length);
     lanes.forEach((lane, row) => {
       let i = 0;

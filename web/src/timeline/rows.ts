@@ -75,9 +75,11 @@ export function layoutOf(timeline: Timeline, closed: Set<number>): Layout {
       const title = laneName(timeline, lane);
       // Below the calls of its thread, if that makes any.
       const isBelow = lane.kind === "driver" && lanes.some((other) => other.kind === "calls" && other.thread === lane.thread);
+      // A thread's ranges come above its calls.
+      const isRange = lane.kind === "ranges";
       if (!lane.depth && !isBelow) top += GAP;
-      const label = lane.depth ? "" : isBelow ? "  driver" : shortName(timeline, lane);
-      const height = isBelow ? DRIVER : lane.depth || lane.kind === "driver" ? INNER : OUTER;
+      const label = lane.depth ? "" : isBelow ? "  driver" : isRange ? "  ranges" : shortName(timeline, lane);
+      const height = isBelow ? DRIVER : lane.depth || isRange || lane.kind === "driver" ? INNER : OUTER;
       add(height, { label, title, lane, stream: null, process });
     }
     if (lanes.some((lane) => lane.kind === "gpu") || !timeline.exact) continue;
