@@ -105,10 +105,8 @@ RangePlace* RangePlaces::place_for(const RangePlace* around, Name name, Name dom
   auto known = by_name_.find({around, name.id, domain.id});
   if (known != by_name_.end()) return known->second;
   std::string_view text = names_.text(name);
-  bool has_digits =
-      std::any_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
-  if (has_digits) {
-    Name folded = names_.add(without_digits(text));
+  if (std::string digitless = without_digits(text); digitless != text) {
+    Name folded = names_.add(digitless);
     if (std::size_t& alike = alike_[{around, folded.id, domain.id}]; alike < MAX_ALIKE)
       alike++;
     else
