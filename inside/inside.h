@@ -30,6 +30,7 @@ struct ci_entry {
   struct cb_read reads[CB_MAX_READS];
   bool launch;
   bool looks; /* a library that has just been loaded calls this early */
+  __u8 stack; /* enum ci_stack */
   __u8 above; /* how many words above the return address its arguments may need */
   struct ci_taped taped;
 };
@@ -182,6 +183,14 @@ HIDDEN void ci_patch(const struct ci_library* library, const struct ci_site* sit
 
 /* Has the process recorded before its cuInit, if a cudabpf was started before it (process.c). */
 HIDDEN void ci_begin_early(void);
+
+/* ----- where the program's Python is (stacks.c) */
+
+/* Looks for Python, which may have been loaded since: under the process's lock. */
+HIDDEN void ci_look_for_python(void);
+/* The number of the thread's Python stack, which has been described when this returns; 0: it has
+ * none, or it is not known. */
+HIDDEN __u64 ci_stack_number(struct ci_thread* thread);
 
 /* ----- operations on the driver's devices (driver.c) */
 

@@ -30,6 +30,7 @@ struct ci_process* ci_process = &no_process;
 static __u32 generations;  /* a child continues its parent's count */
 static char listener[108]; /* the environment may have changed when a child asks */
 static struct ci_gpu_wish of_gpus;
+static bool python_wanted;
 static __u32 starter; /* the process that has started the cudabpf behind the listener, or 0 */
 
 static __u32 own(long number) { return (__u32)ci_system(number, 0, 0, 0, 0, 0, 0); }
@@ -190,7 +191,9 @@ static void ask(long fd, enum ci_reason reason, const struct ci_library* library
     struct ci_shared* shared = map_shared(fds[next++], answer.memory_size);
     if (shared) enter_shared(shared, answer.memory_size);
     if (shared) of_gpus = (struct ci_gpu_wish){answer.gpu, answer.gpu_window, answer.gpu_period};
+    python_wanted = answer.python;
   }
+  if (python_wanted) ci_look_for_python();
   if (ci_process->shared && answer.tape_size && next < count && !ci_process->tape && library)
     ci_begin_taping(fds[next++], answer.tape_size, library->path);
   struct wanted wanted = {NULL, 0};
@@ -236,6 +239,7 @@ static void meet_others(bool late) {
 
 void ci_look_for_libraries(void) {
   if (ci_state() != CI_TRACED || !ci_libraries_have_changed() || !lock()) return;
+  if (python_wanted) ci_look_for_python();
   meet_others(true);
   unlock();
 }

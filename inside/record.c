@@ -62,7 +62,7 @@ static void keep_returned(struct ci_frame* frame) {
 }
 
 struct extra { /* of a record, behind its argument words */
-  __u32 struct_size, string_size;
+  __u32 struct_size, string_size, appended;
   __u8 flags;
 };
 
@@ -94,12 +94,39 @@ static struct extra read_rows(const struct ci_frame* frame, __u64* words, unsign
   return extra;
 }
 
+/* The kernel reports the call. */
+static void record_stack_alone(const struct ci_frame* frame) {
+  struct ci_thread* thread = ci_recording_thread(CI_ALL, CB_DROPPED_STACK);
+  __u64 number = thread ? ci_stack_number(thread) : 0;
+  if (!number) return;
+  struct cb_call_stack* record = ci_reserve(thread, sizeof(*record), CB_DROPPED_STACK);
+  if (!record) return;
+  ci_fill_head(&record->head, thread, CB_CALL_STACK, ci_now());
+  record->head.sp = (__u32)frame->sp;
+  record->head.function = 0; /* the kernel side has numbers of its own */
+  record->number = number;
+  ci_commit(thread, sizeof(*record));
+}
+
+/* Appends a word to what is behind the arguments. */
+static void append(__u64* args, unsigned nargs, struct extra* extra, __u64 word, __u8 flag) {
+  __builtin_memcpy(
+      (__u8*)(args + nargs) + extra->struct_size + extra->string_size + extra->appended, &word,
+      sizeof(word));
+  extra->appended += (__u32)sizeof(word);
+  extra->flags |= flag;
+}
+
 bool ci_enter(struct ci_frame* frame) {
   const struct ci_entry* entry = frame->entry;
   struct cb_plan plan = entry->plan;
   bool taped = unlikely(ci_tape() != NULL);
   if (taped && ci_calls_itself()) return false;
   if (unlikely(entry->looks)) ci_look_for_libraries();
+  if (unlikely(entry->stack == CI_STACK_ALONE)) {
+    record_stack_alone(frame);
+    return false;
+  }
   struct ci_thread* thread = ci_recording_thread(CI_ALL, CB_DROPPED_ENTRY);
   /* Threads whose calls are recorded must take handles for new, too. */
   if (unlikely(plan.forgets_names) && ci_state() == CI_TRACED)
@@ -112,19 +139,16 @@ bool ci_enter(struct ci_frame* frame) {
     send_name(thread, argument(frame, plan.handle_arg), frame->sp);
   if (plan.returns) keep_returned(frame);
 
-  __u32 most = sizeof(struct cb_head) + CB_ENTRY_WORDS * 8;
+  __u64 stack = entry->stack ? ci_stack_number(thread) : 0;
+  __u32 most = sizeof(struct cb_head) + CB_ENTRY_WORDS * 8 + sizeof(payload) + sizeof(stack);
   if (entry->reads[0].kind != CB_READ_NOTHING) most += CB_LONG_STRING;
-  if (payload) most += (__u32)sizeof(payload);
   struct cb_head* head = ci_reserve(thread, most, CB_DROPPED_ENTRY);
   if (!head) return !plan.entry_only;
   __u64* args = (__u64*)(head + 1);
   for (unsigned i = 0; i < plan.nargs; i++) args[i] = argument(frame, i);
   struct extra extra = read_rows(frame, args, plan.nargs);
-  if (unlikely(payload)) {
-    extra.flags |= CB_PAYLOAD;
-    __builtin_memcpy((__u8*)(args + plan.nargs) + extra.struct_size + extra.string_size, &payload,
-                     sizeof(payload));
-  }
+  if (unlikely(payload)) append(args, plan.nargs, &extra, payload, CB_PAYLOAD);
+  if (stack) append(args, plan.nargs, &extra, stack, CB_STACK_KNOWN);
   ci_fill_head(head, thread, CB_ENTRY, ci_now());
   head->sp = (__u32)frame->sp;
   head->function = plan.function;
@@ -133,7 +157,7 @@ bool ci_enter(struct ci_frame* frame) {
   head->struct_size = (__u8)extra.struct_size;
   head->string_size = (__u16)extra.string_size;
   ci_commit(thread, (__u32)sizeof(*head) + plan.nargs * 8u + extra.struct_size + extra.string_size +
-                        (payload ? 8u : 0u));
+                        extra.appended);
   return !plan.entry_only;
 }
 

@@ -37,6 +37,9 @@ enum cb_kind {
   CB_GPU_BATCH = 16,     /* the end of a batch of GPU operations: cb_gpu_batch */
   CB_GPU_WINDOW = 17,    /* GPU times are recorded from now on, or no more: cb_gpu_window */
   CB_RANGE = 18,         /* the program's own ranges, by NVTX: cb_range (ranges.h) */
+  CB_STACK = 19,         /* what the number of a stack stands for: cb_stack (stacks.h) */
+  CB_CALL_STACK = 20,    /* the stack of a call that began: cb_call_stack */
+  CB_PYTHON = 21,        /* whether the process's Python is followed: cb_python */
 };
 
 enum cb_flag {
@@ -44,6 +47,7 @@ enum cb_flag {
   CB_READ_FAULT = 2, /* memory that an argument points to could not be read */
   CB_OUT_LOST = 4,   /* the out-pointer was not kept: attached in mid-call, or the table was full */
   CB_INDIRECT = 8,   /* an ioctl through NV_ESC_IOCTL_XFER_CMD: `inner` and `inner_size` are set */
+  CB_STACK_KNOWN = 8,  /* an entry: its last word is the number of its stack (stacks.h) */
   CB_STATUS_READ = 16, /* `status` is set */
   CB_RETURN_UNSEEN =
       32, /* an entry without a return record: watching the return would kill the program */
@@ -360,6 +364,7 @@ enum cb_counter {
   CB_DROPPED_GPU,
   CB_KERNEL_COUNTERS, /* what follows is counted only by the library inside a process */
   CB_DROPPED_RANGE = CB_KERNEL_COUNTERS,
+  CB_DROPPED_STACK,
   CB_COUNTERS,
 };
 

@@ -13,6 +13,7 @@
 
 #include "cudabpf/cuda_api.hpp"
 #include "cudabpf/driver.hpp"
+#include "cudabpf/places.hpp"
 #include "util/system/rank_variables.hpp"
 
 namespace cudabpf {
@@ -86,42 +87,6 @@ struct Communicator {
   bool lost = false;          // some of its calls may be missing
   std::uint32_t version = 0;  // of what is known of it
 };
-
-// Where a program is by its own account: a range's name and those of the ranges around it. The same
-// names have the same number, whichever thread is there.
-struct RangePath {
-  std::uint64_t number = 0;                 // the trace's own
-  std::shared_ptr<const RangePath> around;  // null: none
-  std::string name, domain;                 // domain: empty for the default one
-};
-
-// A stretch of time to which the program gave a name, or a moment.
-struct NamedRange {
-  enum class Op : std::uint8_t {
-    push,   // of a thread, inside the others that it had pushed
-    start,  // of a process: it may end on another thread
-    mark,   // a moment
-  };
-  Op op = Op::push;
-  // Where it is: a mark is where the range around it is. Null: there is none, or had no room.
-  std::shared_ptr<const RangePath> path;
-  std::string name, domain, category;
-  bool name_known = true, name_cut = false;
-  std::uint64_t ts = 0, duration = 0;
-  std::uint32_t pid = 0, tid = 0;
-  bool has_end = false;     // its duration is known
-  bool unfinished = false;  // its process or the trace ended first
-  bool end_lost = false;    // it ended, but it is not known when
-  std::uint32_t color = 0;  // ARGB; 0: none
-  enum class Payload : std::uint8_t { none, whole, signed_whole, real };
-  Payload payload_is = Payload::none;
-  std::uint64_t payload = 0;  // the bits of that type's 8 bytes
-};
-
-constexpr std::string_view to_string(NamedRange::Op op) {
-  constexpr std::string_view NAMES[] = {"push", "start", "mark"};
-  return NAMES[static_cast<std::size_t>(op)];
-}
 
 // What some nodes of a graph do.
 struct GraphOperation {
@@ -209,9 +174,10 @@ struct Call {
   std::uint64_t sequence = 0;
   std::uint64_t group = 0;
   const RangePath* range = nullptr;  // the innermost range in which it was made
-  bool captured = false;             // into a graph: not submitted to the GPU
-  std::uint32_t ioctls = 0;          // made on this thread during the call and those inside it
-  std::uint64_t ioctl_time = 0;      // the time that these ioctls took
+  const PythonStack* stack = nullptr;
+  bool captured = false;         // into a graph: not submitted to the GPU
+  std::uint32_t ioctls = 0;      // made on this thread during the call and those inside it
+  std::uint64_t ioctl_time = 0;  // the time that these ioctls took
 };
 
 // An operation on one of the driver's devices or, from `isr` on, work that the driver did for no

@@ -29,6 +29,8 @@ struct FunctionFilter {
   bool returns = true;
   // Only count the calls of functions for which that is enough. From inside, all are recorded.
   bool tally = false;
+  // The stacks of calls come as records of their own, while the calls are open.
+  bool stacks_follow = false;
   // But record what says which captured collectives run, once a process captures.
   bool captured_collectives = false;
   // But record launches, for the names of kernels.

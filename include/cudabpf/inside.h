@@ -12,13 +12,14 @@
 
 #include "cudabpf/abi.h"
 #include "cudabpf/ranges.h"
+#include "cudabpf/stacks.h"
 #include "cudabpf/taping.h"
 
 #ifdef __cplusplus
 namespace cudabpf::abi {
 #endif
 
-#define CI_VERSION 11
+#define CI_VERSION 12
 
 /* In the traced program's environment. */
 #define CI_INJECTION "CUDA_INJECTION64_PATH" /* the library that libcuda loads in cuInit */
@@ -76,6 +77,8 @@ struct ci_answer {
   __u64 gpu_window;  /* how long, in each period, GPU times are recorded, in ns; 0: always */
   __u64 gpu_period;
   __u64 tape_size; /* of the memory for a capture (struct ci_tape); 0: none comes */
+  __u32 python;    /* calls are recorded with the program's Python stacks */
+  __u32 reserved;
   /* Descriptors, in this order: the shared memory, if memory_size; the capture's, if tape_size; the
    * sites (struct ci_site[]), if any. */
 };
@@ -98,6 +101,11 @@ struct ci_done {
 /* A function to record. Its first instruction stays where it is, because a uprobe may be put on it
  * later; the jump comes behind it. The instructions that the jump covers run from a copy, which
  * cudabpf has prepared for any address. */
+enum ci_stack {
+  CI_STACK_NONE = 0,
+  CI_STACK_TOO = 1,   /* calls are recorded with their stacks */
+  CI_STACK_ALONE = 2, /* only their stacks are: the kernel reports the calls */
+};
 #define CI_MAX_CODE 32
 #define CI_MAX_FIXED 3
 #define CI_USUAL_ABOVE 14
@@ -107,6 +115,7 @@ struct ci_site {
   struct cb_plan plan;
   struct cb_read reads[CB_MAX_READS]; /* until CB_READ_NOTHING */
   __u8 launch;                        /* it launches a kernel, whose name is read if it is new */
+  __u8 stack;                         /* enum ci_stack */
   __u8 looks;                         /* a library that is new in the process calls this early */
   __u8 kept;                          /* length of the first instruction */
   __u8 moved;                         /* length of the whole instructions that the jump covers */
@@ -127,7 +136,7 @@ struct ci_site {
 
 CB_STATIC_ASSERT(sizeof(struct ci_hello) == 24, "ci_hello");
 CB_STATIC_ASSERT(sizeof(struct ci_given_up) == 24, "ci_given_up");
-CB_STATIC_ASSERT(sizeof(struct ci_answer) == 48, "ci_answer");
+CB_STATIC_ASSERT(sizeof(struct ci_answer) == 56, "ci_answer");
 CB_STATIC_ASSERT(sizeof(struct ci_site) == 176, "ci_site");
 
 /* ----- the shared memory: a sealed memfd for each process, mapped by both.
@@ -159,7 +168,7 @@ struct ci_ring {
   __u32 drops; /* records that this thread has lost so far */
   __u32 reserved;
   __u64 counters[CB_COUNTERS]; /* enum cb_counter, of all threads that have had this ring */
-  __u8 apart[32];              /* the reader's part is in a cache line of its own */
+  __u8 apart[24];              /* the reader's part is in a cache line of its own */
   /* by cudabpf */
   __u64 tail; /* bytes read so far */
   __u8 padding[56];
@@ -189,7 +198,7 @@ struct ci_shared {
   __u32 reserved;
   /* by the library, by atomic adds: losses of threads that found no free ring */
   __u64 counters[CB_COUNTERS];
-  __u8 padding[32];
+  __u8 padding[24];
 };
 
 /* Which of libcuda's operations on the driver's devices to record. By cudabpf, before the process

@@ -86,6 +86,7 @@ struct Session {
   std::string gpu_timing;      // --gpu: "nodes", or "graphs" as wholes; empty: no
   std::uint64_t gpu_window_ns = 0, gpu_period_ns = 0;  // in each period, only so long; 0: always
   bool ranges = false;                                 // the program's own are recorded
+  bool python = false;                                 // and where in its Python calls are made
   bool redacted = false;                               // what reveals people and places is left out
   std::uint64_t ring_size = 0;
   std::uint64_t realtime_ns = 0;  // three clocks at ts 0
@@ -182,6 +183,7 @@ class Sink {
   virtual void gpu_times(const GpuTimes& times) = 0;
   virtual void gpu_window(const GpuWindow& window) = 0;  // that has closed
   virtual void range(const NamedRange& range) = 0;       // when it has ended
+  virtual void python(const PythonFound& found) = 0;
   // At the end, and before it as often as is wanted: as Source::take_tallies() gives them, also if
   // there are none.
   virtual void tallied(const Tallies& tallies) = 0;

@@ -37,6 +37,7 @@ struct SourceOptions {
   bool calls = true;      // record calls of libcuda's functions
   bool processes = true;  // record starts and ends of processes and threads
   bool driver = false;    // record operations on the NVIDIA driver's devices
+  bool python = false;    // record where in the program's Python calls are made
   GpuTiming gpu = GpuTiming::none;
   // How long, in each period, that is recorded; 0: always.
   std::uint64_t gpu_window_ns = 0, gpu_period_ns = 0;

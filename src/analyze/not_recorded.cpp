@@ -50,20 +50,26 @@ void NotRecorded::library(const Line& line) {
   }
 }
 
-void NotRecorded::gpu_times(const Line& line) {
-  reported_gpus_ = true;
+void NotRecorded::note(const Line& line, Reasons& reasons) {
   std::string why = text_in(parsed(line.text), "why");
   if (why.empty()) return;
   why.resize(std::min(why.size(), MAX_TEXT));
-  auto known = no_gpu_times_.find(why);
-  if (known == no_gpu_times_.end())
-    known = no_gpu_times_.size() < MAX_REASONS ? no_gpu_times_.try_emplace(why).first
-                                               : no_gpu_times_.begin();
+  auto known = reasons.find(why);
+  if (known == reasons.end())
+    known = reasons.size() < MAX_REASONS ? reasons.try_emplace(why).first : reasons.begin();
   if (!known->second.count++) known->second.first = line.pid;
 }
 
+void NotRecorded::gpu_times(const Line& line) {
+  reported_gpus_ = true;
+  note(line, no_gpu_times_);
+}
+
+void NotRecorded::python(const Line& line) { note(line, no_python_); }
+
 bool NotRecorded::any(std::uint64_t calls) const {
-  return is_silent(calls) || !no_gpu_times_.empty() || !functions_.empty() || period_ns_;
+  return is_silent(calls) || !no_gpu_times_.empty() || !no_python_.empty() || !functions_.empty() ||
+         period_ns_;
 }
 
 std::string NotRecorded::no_window() const {
@@ -81,13 +87,17 @@ std::string NotRecorded::why_no_gpu_times(std::uint64_t calls) const {
   return no_gpu_times_.empty() ? "" : no_gpu_times_.begin()->first;
 }
 
+nlohmann::ordered_json NotRecorded::list_of(const Reasons& reasons) {
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& [why, processes] : reasons)
+    list.push_back({{"why", why}, {"pid", processes.first}, {"processes", processes.count}});
+  return list;
+}
+
 nlohmann::ordered_json NotRecorded::json(std::uint64_t calls) const {
-  nlohmann::ordered_json json = {{"gpu_times", nlohmann::ordered_json::array()},
-                                 {"functions", functions_}};
+  nlohmann::ordered_json json = {{"gpu_times", list_of(no_gpu_times_)}, {"functions", functions_}};
+  if (!no_python_.empty()) json["python_lines"] = list_of(no_python_);
   if (is_silent(calls)) json["gpu_times"].push_back({{"why", SILENT}});
-  for (const auto& [why, processes] : no_gpu_times_)
-    json["gpu_times"].push_back(
-        {{"why", why}, {"pid", processes.first}, {"processes", processes.count}});
   if (has_met_no_window()) json["gpu_times"].push_back({{"why", no_window()}});
   if (period_ns_)
     json["gpu_windows"] = {{"count", windows_},
@@ -96,6 +106,16 @@ nlohmann::ordered_json NotRecorded::json(std::uint64_t calls) const {
                            {"period_ns", period_ns_}};
   if (more_functions_) json["more_functions"] = more_functions_;
   return json;
+}
+
+void NotRecorded::add_to(Page& page, const Reasons& reasons) {
+  for (const auto& [why, processes] : reasons)
+    page.paragraph(fmt::format("Process {}{}: {}.", processes.first,
+                               processes.count > 1
+                                   ? fmt::format(" and {} more", with_commas(processes.count - 1))
+                                   : "",
+                               why),
+                   2);
 }
 
 void NotRecorded::add_to(Page& page, std::uint64_t calls) const {
@@ -116,13 +136,12 @@ void NotRecorded::add_to(Page& page, std::uint64_t calls) const {
     page.heading("no GPU times");
     if (is_silent(calls)) page.paragraph(fmt::format("All processes: {}.", SILENT), 2);
     if (has_met_no_window()) page.paragraph(no_window() + ".", 2);
-    for (const auto& [why, processes] : no_gpu_times_)
-      page.paragraph(fmt::format("Process {}{}: {}.", processes.first,
-                                 processes.count > 1
-                                     ? fmt::format(" and {} more", with_commas(processes.count - 1))
-                                     : "",
-                                 why),
-                     2);
+    add_to(page, no_gpu_times_);
+  }
+  if (!no_python_.empty()) {
+    if (!page.empty()) page.blank();
+    page.heading("no lines of Python");
+    add_to(page, no_python_);
   }
   if (functions_.empty()) return;
   if (!page.empty()) page.blank();

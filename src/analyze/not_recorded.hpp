@@ -1,5 +1,5 @@
 // What a trace lacks although the user asked for it, and why: GPU times that were not reported,
-// functions that could not be patched inside a process. Every answer reports it.
+// lines of Python, functions that could not be patched inside a process. Every answer reports it.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,7 @@ class NotRecorded {
   void library(const Line& line);
   void gpu_times(const Line& line);
   void gpu_window(const Line& line);
+  void python(const Line& line);
 
   // What the functions do that were not recorded: "launches", as CountedAs has it.
   std::span<const std::string_view> kinds() const { return kinds_; }
@@ -41,6 +42,10 @@ class NotRecorded {
     std::uint32_t first = 0;  // pid
     std::uint64_t count = 0;
   };
+  using Reasons = std::map<std::string, Processes>;
+  static void note(const Line& line, Reasons& reasons);
+  static nlohmann::ordered_json list_of(const Reasons& reasons);
+  static void add_to(Page& page, const Reasons& reasons);
   // GPU times were wanted in windows, and the trace ended before one.
   std::string no_window() const;
   bool has_met_no_window() const { return period_ns_ && reported_gpus_ && !windows_; }
@@ -51,8 +56,8 @@ class NotRecorded {
   bool reported_gpus_ = false;
   std::uint64_t window_ns_ = 0, period_ns_ = 0;  // of GPU times; 0: always
   std::uint64_t windows_ = 0, in_windows_ns_ = 0;
-  std::map<std::string, Processes> no_gpu_times_;  // by reason
-  std::vector<std::string> functions_;             // "cuLaunchKernel (why)"
+  Reasons no_gpu_times_, no_python_;
+  std::vector<std::string> functions_;  // "cuLaunchKernel (why)"
   std::uint64_t more_functions_ = 0;
   std::vector<std::string_view> kinds_;
 };

@@ -218,6 +218,9 @@ void TraceReader::note(const Line& line) {
     case LineKind::gpu_times:
       facts_.not_recorded.gpu_times(line);
       break;
+    case LineKind::python:
+      facts_.not_recorded.python(line);
+      break;
     case LineKind::gpu_window:
       facts_.not_recorded.gpu_window(line);
       break;

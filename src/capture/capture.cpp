@@ -144,6 +144,7 @@ void Capture::report_losses(bool last) {
   auto add = [&](Loss reason, std::uint64_t total) {
     counted[static_cast<std::size_t>(reason)] += total;
   };
+  add(Loss::python_stack, correlator_->stacks_missed());
   add(Loss::out_pointer, correlator_->outs_missed());
   add(Loss::driver_return, correlator_->driver_returns_missed());
   add(Loss::bad_record, bad_records_ + correlator_->bad_records());

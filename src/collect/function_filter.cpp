@@ -50,7 +50,8 @@ const Function* FunctionFilter::meant() const {
 }
 
 bool FunctionFilter::entry_only(const Function& function) const {
-  return !returns || (profile == Profile::light && function.entry_is_enough());
+  if (!returns) return true;
+  return profile == Profile::light && function.entry_is_enough() && !stacks_follow;
 }
 
 Recorded FunctionFilter::records(const Function& function) const {

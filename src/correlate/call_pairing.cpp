@@ -32,6 +32,7 @@ void CallPairing::fill_frame(Frame& frame, const Record& record, const Function&
   std::copy(record.words.begin(), record.words.end(), frame.words.begin());
   frame.has_text = record.has_text;
   frame.payload = record.payload;
+  frame.stack_number = record.stack;
   if (record.has_text) frame.text.assign(record.text);
   frame.details = describe_entry(function, record.words, record.structure);
   frame.devices = listed_devices(function, record.structure);
@@ -110,6 +111,7 @@ Call CallPairing::call_of(const Frame& frame, ThreadId of) const {
   call.sequence = frame.sequence;
   call.group = frame.group;
   call.range = frame.range.get();
+  call.stack = frame.stack.get();
   call.ioctls = frame.ioctls;
   call.ioctl_time = frame.ioctl_time;
   return call;

@@ -55,6 +55,13 @@ void Correlator::on_record(const Record& record) {
     case abi::CB_RANGE:
       on_range(record);
       break;
+    case abi::CB_PYTHON:
+      if (trace_.is_over_at(head.ts)) return;
+      [[fallthrough]];
+    case abi::CB_STACK:
+    case abi::CB_CALL_STACK:  // of a call that had begun
+      learners_.stacks.on_record(record);
+      break;
     case abi::CB_THREAD_EXIT:
       if (!trace_.is_over_at(head.ts)) learners_.driver_calls.thread_exited(head);
       pairing_.thread_exited(head);

@@ -73,6 +73,7 @@ class Correlator {
   }
   std::uint64_t bad_records() const { return bad_records_; }
   // Calls whose entry was seen, but not what they returned through pointers.
+  std::uint64_t stacks_missed() const { return learners_.stacks.missed(); }
   std::uint64_t outs_missed() const { return pairing_.outs_missed(); }
   std::uint64_t driver_returns_missed() const { return learners_.driver_calls.returns_missed(); }
   const Bounds& bounds() const { return bounds_; }

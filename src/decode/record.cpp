@@ -29,11 +29,15 @@ bool parse_entry(Record& record, Bytes rest) {
   record.structure = rest.first(head.struct_size);
   record.has_text = head.string_size > 0;
   record.text = text_of(rest.subspan(head.struct_size, head.string_size));
-  if (!(head.flags & abi::CB_PAYLOAD)) return true;
   rest = rest.subspan(head.struct_size + head.string_size);
-  if (rest.size() < sizeof(record.payload)) return false;
-  std::memcpy(&record.payload, rest.data(), sizeof(record.payload));
-  return true;
+  auto take = [&](abi::cb_flag flag, std::uint64_t& word) {
+    if (!(head.flags & flag)) return true;
+    if (rest.size() < sizeof(word)) return false;
+    std::memcpy(&word, rest.data(), sizeof(word));
+    rest = rest.subspan(sizeof(word));
+    return true;
+  };
+  return take(abi::CB_PAYLOAD, record.payload) && take(abi::CB_STACK_KNOWN, record.stack);
 }
 
 bool parse_return(Record& record, Bytes rest) {
@@ -101,6 +105,28 @@ bool parse_range(Record& record, Bytes all) {
   return record.range && op >= abi::CB_RANGE_PUSH && op <= abi::CB_RANGE_CATEGORY;
 }
 
+bool parse_stack(Record& record, Bytes all) {
+  if (all.size() < sizeof(abi::cb_stack)) return false;
+  record.described = reinterpret_cast<const abi::cb_stack*>(all.data());
+  Bytes rest = all.subspan(sizeof(abi::cb_stack));
+  if (record.described->size > rest.size()) return false;
+  record.frames = rest = rest.first(record.described->size);
+  for (unsigned i = 0; i < record.described->frames; i++)
+    if (!next_frame(rest)) return false;
+  return rest.empty() && record.described->frames <= CB_STACK_FRAMES;
+}
+
+bool parse_call_stack(Record& record, Bytes all) {
+  if (all.size() < sizeof(abi::cb_call_stack)) return false;
+  record.stack = reinterpret_cast<const abi::cb_call_stack*>(all.data())->number;
+  return true;
+}
+
+bool parse_python(Record& record, Bytes all) {
+  record.python = parse_with_text<abi::cb_python>(record, all);
+  return record.python != nullptr;
+}
+
 bool parse_process(Record& record, Bytes all) {
   if (all.size() < sizeof(abi::cb_process)) return false;
   record.process = reinterpret_cast<const abi::cb_process*>(all.data());
@@ -159,6 +185,12 @@ bool parse(Record& record, Bytes bytes) {
     case abi::CB_EXEC:
     case abi::CB_EXIT:
       return parse_process(record, bytes);
+    case abi::CB_STACK:
+      return parse_stack(record, bytes);
+    case abi::CB_CALL_STACK:
+      return parse_call_stack(record, bytes);
+    case abi::CB_PYTHON:
+      return parse_python(record, bytes);
     case abi::CB_THREAD_EXIT:
       return true;
     case abi::CB_DRIVER:
@@ -187,6 +219,19 @@ bool parse(Record& record, Bytes bytes) {
 }
 
 }  // namespace
+
+std::optional<StackFrame> next_frame(std::span<const std::byte>& frames) {
+  abi::cb_stack_frame said{};
+  if (frames.size() < sizeof(said)) return std::nullopt;
+  std::memcpy(&said, frames.data(), sizeof(said));
+  std::size_t texts = said.function_size + said.file_size;
+  std::size_t size = sizeof(said) + ((texts + 7) & ~std::size_t{7});
+  if (size > frames.size()) return std::nullopt;
+  const char* text = reinterpret_cast<const char*>(frames.data() + sizeof(said));
+  frames = frames.subspan(size);
+  return StackFrame{
+      said.line, {text, said.function_size}, {text + said.function_size, said.file_size}};
+}
 
 std::string_view fixed_text(std::span<const char> field) {
   return {field.data(), strnlen(field.data(), field.size())};

@@ -77,7 +77,8 @@ MovedLines::~MovedLines() = default;
 bool MovedLines::admits(const analyze::Line& line) {
   if (line.end() > LATEST_TS || line.pid >= PIDS_OF_HOST || line.ppid >= PIDS_OF_HOST ||
       line.tid > MOST_TIDS || line.graph > MOST_NUMBERS || line.communicator > MOST_NUMBERS ||
-      line.call_group > MOST_NUMBERS || line.range > MOST_NUMBERS || line.in_range > MOST_NUMBERS)
+      line.call_group > MOST_NUMBERS || line.range > MOST_NUMBERS || line.in_range > MOST_NUMBERS ||
+      line.stack > MOST_NUMBERS)
     return false;
   for (std::uint64_t id : {line.id, line.parent, line.within, line.call})
     if (!calls_.add(id)) return false;
@@ -116,6 +117,7 @@ std::optional<MovedLines::Means> MovedLines::means_of(std::string_view key) {
       {"communicator", Means::number},
       {"range", Means::number},
       {"in_range", Means::number},
+      {"stack", Means::number},
       {"from", Means::number},
       {"call_group", Means::number},
       {"pid", Means::process},

@@ -73,6 +73,7 @@ class FlightRecorder : public Sink {
   void gpu_times(const GpuTimes& times) override { lines_.gpu_times(times); }
   void gpu_window(const GpuWindow& window) override { lines_.gpu_window(window); }
   void range(const NamedRange& range) override { lines_.range(range); }
+  void python(const PythonFound& found) override { lines_.python(found); }
   void tallied(const Tallies&) override {}
   void process(const Process& process) override;
   void library(const Library& library) override { lines_.library(library); }

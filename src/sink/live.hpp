@@ -27,6 +27,7 @@ class LiveSink : public Sink {
   void gpu_times(const GpuTimes&) override {}
   void gpu_window(const GpuWindow&) override {}
   void range(const NamedRange&) override {}
+  void python(const PythonFound&) override {}
   void tallied(const Tallies&) override {}
   void process(const Process& process) override;
   void library(const Library& library) override;

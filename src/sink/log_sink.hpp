@@ -31,6 +31,7 @@ class LogSink : public Sink {
   void gpu_times(const GpuTimes&) override {}
   void gpu_window(const GpuWindow&) override {}
   void range(const NamedRange&) override {}
+  void python(const PythonFound&) override {}
   void tallied(const Tallies&) override {}
   void process(const Process&) override {}
   void library(const Library& library) override;

@@ -38,6 +38,9 @@ class TeeSink : public Sink {
   void gpu_window(const GpuWindow& window) override {
     for (Sink* sink : sinks_) sink->gpu_window(window);
   }
+  void python(const PythonFound& found) override {
+    for (Sink* sink : sinks_) sink->python(found);
+  }
   void range(const NamedRange& range) override {
     for (Sink* sink : sinks_) sink->range(range);
   }

@@ -17,6 +17,11 @@ void Warnings::gpu_times(const GpuTimes& times) {
     log::warning("process {} has no GPU times: {}", times.pid, times.why_not);
 }
 
+void Warnings::python(const PythonFound& found) {
+  if (!found.why_not.empty() && is_new(found.why_not))
+    log::warning("calls of process {} have no lines: {}", found.pid, found.why_not);
+}
+
 // Libraries that no figure counts are in the trace, and at the end of every answer.
 void Warnings::library(const Library& library) {
   constexpr std::size_t SHOWN = 3;

@@ -20,6 +20,7 @@ class Warnings : public Sink {
   void gpu_times(const GpuTimes& times) override;
   void gpu_window(const GpuWindow&) override {}
   void range(const NamedRange&) override {}
+  void python(const PythonFound& found) override;
   void tallied(const Tallies&) override {}
   void process(const Process&) override {}
   void library(const Library& library) override;

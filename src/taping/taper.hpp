@@ -41,6 +41,7 @@ class Taper final : public Sink, public Taping {
   void gpu_times(const GpuTimes&) override {}
   void gpu_window(const GpuWindow&) override {}
   void range(const NamedRange&) override {}
+  void python(const PythonFound&) override {}
   void tallied(const Tallies&) override {}
   void library(const Library&) override {}
   void flush() override {}

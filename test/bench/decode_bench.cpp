@@ -27,6 +27,7 @@ struct LineSink : Sink {
   void gpu_times(const GpuTimes&) override {}
   void gpu_window(const GpuWindow&) override {}
   void range(const NamedRange&) override {}
+  void python(const PythonFound&) override {}
   void tallied(const Tallies&) override {}
   void driver_call(const DriverCall&) override {}
   void process(const Process&) override {}

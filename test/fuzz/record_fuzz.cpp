@@ -18,6 +18,7 @@
 #include "trace/write/event_lines.hpp"
 #include "trace/write/gpu_lines.hpp"
 #include "trace/write/range_lines.hpp"
+#include "trace/write/stack_lines.hpp"
 
 using namespace cudabpf;
 
@@ -28,6 +29,7 @@ struct CheckedLines : Sink {
   void call(const Call& call) override {
     if (call.has_return + call.entry_lost + call.return_lost + call.unfinished > 1) abort();
     if (call.id == 0 || call.parent == call.id) abort();
+    if (call.stack) check(stack_line(*call.stack, call.ts));
     std::size_t bound = lines.bound(call);
     line.resize(bound);
     char* end = lines.write(line.data(), call);
@@ -45,6 +47,7 @@ struct CheckedLines : Sink {
   void gpu_times(const GpuTimes& times) override { check(times_line(times)); }
   void gpu_window(const GpuWindow& window) override { check(window_line(window)); }
   void range(const NamedRange& range) override { check(range_line(range)); }
+  void python(const PythonFound& found) override { check(python_line(found)); }
   void tallied(const Tallies&) override {}
   void driver_call(const DriverCall& call) override {
     if (call.has_return + call.return_lost + call.unfinished != 1) abort();

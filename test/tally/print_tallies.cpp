@@ -49,6 +49,7 @@ class Sums final : public Sink {
   void gpu_times(const GpuTimes&) override {}
   void gpu_window(const GpuWindow&) override {}
   void range(const NamedRange&) override {}
+  void python(const PythonFound&) override {}
   void process(const Process& process) override {
     constexpr const char* OPS[] = {"start", "fork", "exec", "exit"};
     print({{"process", OPS[static_cast<int>(process.op)]}, {"pid", process.pid}});

@@ -10,10 +10,12 @@ void DerivedFields::fill_in(Line& line) {
   if (line.captured && gives_work(line.work)) line.work = Work::recorded;
   graphs_.follow(line);
   places_.follow(line);
+  python_.follow(line);
   issuers_.follow(line);
   if (line.issuer) {
     line.place = line.issuer->place;
     line.wanted = line.issuer->wanted;
+    line.python = line.issuer->python;
   }
   communication_.follow(line, graphs_);
 }

@@ -1,7 +1,8 @@
 // What a line does not say because it follows from earlier lines: which process it belongs to,
 // which context is current on its thread, whether its stream is being captured, what the graph that
-// it launches holds, in which of the program's ranges it is, which call issued what it reports of a
-// GPU, and whether that is communication. Every line goes through here before analyses see it.
+// it launches holds, in which of the program's ranges and where in its Python it is, which call
+// issued what it reports of a GPU, and whether that is communication. Every line goes through here
+// before analyses see it.
 #pragma once
 
 #include <vector>
@@ -11,6 +12,7 @@
 #include "analyze/derived/graph_contents.hpp"
 #include "analyze/derived/issuing_calls.hpp"
 #include "analyze/derived/processes.hpp"
+#include "analyze/derived/python_places.hpp"
 #include "analyze/derived/range_places.hpp"
 
 namespace cudabpf::analyze {
@@ -23,6 +25,7 @@ class DerivedFields {
         contexts_(names),
         graphs_(names),
         places_(names),
+        python_(names),
         communication_(names) {}
 
   void fill_in(Line& line);
@@ -37,6 +40,7 @@ class DerivedFields {
   Contexts contexts_;
   GraphContents graphs_;
   RangePlaces places_;
+  PythonPlaces python_;
   IssuingCalls issuers_;
   Communication communication_;
   enum class Symbol : char { not_looked_at, plain, for_threads };

@@ -41,6 +41,7 @@ void IssuingCalls::call(const Line& line) {
                    .tid = line.tid,
                    .place = line.place,
                    .wanted = line.wanted,
+                   .python = line.python,
                    .kernel = line.kernel,
                    .grid = line.grid,
                    .block = line.block,

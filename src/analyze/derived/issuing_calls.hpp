@@ -26,6 +26,7 @@ struct IssuingCall {
   std::uint32_t tid = 0;
   const RangePlace* place = nullptr;  // the program's range in which it was made; null: none
   bool wanted = true;                 // as its line is
+  const PythonPlace* python = nullptr;
   Name kernel;
   Dimensions grid{}, block{};
   std::uint32_t shared = 0;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "analyze/derived/python_places.hpp"
 #include "analyze/export/track_writer.hpp"
 #include "analyze/work.hpp"
 #include "trace/read/line.hpp"
@@ -43,6 +44,7 @@ enum class Detail : std::uint8_t {
   collective,
   collectives,
   collective_size,
+  python,
 };
 // Their names, as in the trace.
 constexpr std::string_view DETAILS[] = {
@@ -53,8 +55,9 @@ constexpr std::string_view DETAILS[] = {
     "state",      "captured",   "kernel_names", "id",
     "function",   "call",       "queue",        "node",
     "unjoined",   "queued_ns",  "communicator", "seq",
-    "call_group", "collective", "collectives",  "collective_size"};
-static_assert(std::size(DETAILS) == static_cast<std::size_t>(Detail::collective_size) + 1);
+    "call_group", "collective", "collectives",  "collective_size",
+    "python"};
+static_assert(std::size(DETAILS) == static_cast<std::size_t>(Detail::python) + 1);
 
 // What asked for it: a collective, or several that ran together.
 template <typename Out>
@@ -107,6 +110,7 @@ void details_of(const Line& line, const Names& names, std::string_view kernels,
   if (!kernels.empty()) out.text(Detail::kernel_names, kernels);
   if (line.has(Field::id)) out.number(Detail::id, line.id);
   if (is_named_by_kernel(line) && line.name) out.name(Detail::function, line.name);
+  if (line.python) out.name(Detail::python, line.python->line);
   if (line.has(Field::communicator)) out.number(Detail::communicator, line.communicator);
   if (line.has(Field::seq)) out.number(Detail::seq, line.seq);
   if (line.has(Field::call_group)) out.number(Detail::call_group, line.call_group);

@@ -1,5 +1,6 @@
 // How often each CUDA function was called, and how long that took; for the whole trace, or
-// separately for each process, thread, device, stream, kernel, range of the program's or container.
+// separately for each process, thread, device, stream, kernel, range of the program's,
+// line of its Python or container.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,17 @@ namespace cudabpf::analyze {
 
 class Calls : public Analysis {
  public:
-  enum class By : std::uint8_t { function, pid, tid, device, stream, kernel, range, container };
+  enum class By : std::uint8_t {
+    function,
+    pid,
+    tid,
+    device,
+    stream,
+    kernel,
+    range,
+    line,
+    container
+  };
   static std::optional<By> by(std::string_view name);
 
   struct Figures {

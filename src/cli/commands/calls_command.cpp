@@ -51,7 +51,7 @@ void add_calls(CLI::App& app, Action& action) {
        "calls --json traces/h200-gpt2.jsonl.zst | jq '.calls[0]'"});
   add_time(*sub, *flags);
   one_of(sub->add_option("--by", flags->by, "What to group the calls by"),
-         {"function", "pid", "tid", "device", "stream", "kernel", "range", "container"})
+         {"function", "pid", "tid", "device", "stream", "kernel", "range", "line", "container"})
       ->capture_default_str();
   add_top(*sub, flags->top, "Show at most N functions per group");
   sub->callback([flags, &action] { action = [flags] { return print_calls(*flags); }; });

@@ -10,6 +10,7 @@
 #include "analyze/export/alnair_logs.hpp"
 #include "analyze/export/chrome_trace.hpp"
 #include "analyze/export/csv_table.hpp"
+#include "analyze/export/folded_stacks.hpp"
 #include "analyze/export/perfetto_trace.hpp"
 #include "analyze/export/tracks.hpp"
 #include "cli/commands.hpp"
@@ -25,6 +26,7 @@ namespace {
 struct ExportFlags : TraceFlags {
   std::string format = "chrome";
   std::string output;
+  std::string weight;  // of folded stacks; empty: not said
   bool plain = false;
 };
 
@@ -65,6 +67,11 @@ Result<Writers> make_writers(const ExportFlags& flags, ExportFiles& files,
   if (all || flags.format == "csv") {
     auto* stream = TRY(files.add("csv"));
     writers.analyses.push_back(std::make_unique<analyze::CsvTable>(names, *stream));
+  }
+  if (all || flags.format == "folded") {
+    auto* stream = TRY(files.add("folded.txt"));
+    writers.analyses.push_back(std::make_unique<analyze::FoldedStacks>(
+        names, *stream, analyze::FoldedStacks::weight(flags.weight)));
   }
   if (all || flags.format == "alnair") {
     auto streams = TRY(files.add_folder("alnair", {"metrics.log", "timeline.log"}));
@@ -110,6 +117,9 @@ Result<> check_flags(const ExportFlags& flags, const ExportFiles& files) {
   if (files.to_stdout() && perfetto && ::isatty(STDOUT_FILENO) == 1)
     return Error{"--format perfetto is binary: it does not go to a terminal",
                  "name a file with --output, or pipe it to a program", exit_code::USAGE};
+  if (!flags.weight.empty() && flags.format != "folded" && flags.format != "all")
+    return Error{"--weight is of --format folded, not of " + flags.format,
+                 "leave it out, or give --format folded", exit_code::USAGE};
   if (flags.plain && !perfetto && flags.format != "all")
     return Error{"--plain is of --format perfetto, not of " + flags.format,
                  "leave it out, or give --format perfetto", exit_code::USAGE};
@@ -146,11 +156,16 @@ void add_export(CLI::App& app, Action& action) {
                    "export traces/h200-gpt2.jsonl.zst --iteration 10-12   a part of it",
                    "export traces/h200-gpt2.jsonl.zst --format all -o folder"});
   one_of(sub->add_option("--format", flags->format, "The format to write"),
-         {"chrome", "perfetto", "csv", "alnair", "all"})
+         {"chrome", "perfetto", "csv", "folded", "alnair", "all"})
       ->capture_default_str();
   sub->add_option("-o,--output", flags->output,
                   "File, or folder for several files; -: stdout [named after the trace]")
       ->type_name("PATH");
+  one_of(
+      sub->add_option("--weight", flags->weight,
+                      "What weighs in folded stacks of Python: nanoseconds in calls (host), or "
+                      "for which GPUs worked (gpu), or bytes that were copied and filled (bytes)"),
+      {"host", "gpu", "bytes"});
   sub->add_flag("--plain", flags->plain, "Do not deflate Perfetto's packets");
   sub->callback([flags, &action] { action = [flags] { return export_trace(*flags); }; });
 }

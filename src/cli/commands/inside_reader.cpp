@@ -42,6 +42,7 @@ Result<CaptureFlags> flags_in(const std::vector<std::string>& environment) {
   CaptureFlags flags;
   flags.add_to(app, false);
   flags.add_gpu_to(app);
+  flags.add_python_to(app);
   app.add_flag("--inside");  // as it is
   std::istringstream words(value_in(environment, OPTIONS));
   std::vector<std::string> arguments{std::istream_iterator<std::string>(words), {}};
@@ -170,6 +171,7 @@ Result<int> read_inside(const char* text) {
         std::move(chosen), {listener, geteuid(), devices, InsideSource::Place::For::one_process});
   }));
   header.mode = "run";
+  header.python = options.python;
   header.command = Procfs().process(static_cast<pid_t>(pid)).args;
   std::string messages = session->trace_path() + ".log";
   TRY(session->begin(std::move(header),

@@ -79,6 +79,16 @@ Result<std::unique_ptr<Source>> open_inside(SourceOptions options, InsideSource:
   return InsideSource::open(std::move(options), std::move(place));
 }
 
+// The kernel's record of a call comes before that of its stack: a call's return shows that it has
+// come.
+Result<> let_stacks_follow(SourceOptions& options) {
+  if (!options.filter.returns)
+    return Error{"--python and --no-returns work together only with --inside",
+                 "leave out --no-returns, or add --inside", exit_code::USAGE};
+  options.filter.stacks_follow = true;
+  return ok();
+}
+
 // How the command is started, and as whom.
 Result<StartedCommand::Options> as_asked(const RunFlags& flags) {
   if (geteuid() != 0 && (flags.as_root || !flags.user.empty()))
@@ -112,12 +122,14 @@ Result<int> capture_command(const RunFlags& flags) {
   bool by_ebpf = library.empty();
   options.filter.tally &= by_ebpf;  // from inside, all calls are recorded
   bool times_gpus = options.gpu != GpuTiming::none;
-  if (by_ebpf && (times_gpus || flags.capture.ranges)) library = TRY(inside_library());
+  if (by_ebpf && options.python) TRY(let_stacks_follow(options));
+  if (by_ebpf && (times_gpus || options.python || flags.capture.ranges))
+    library = TRY(inside_library());
   if (!library.empty()) {
     std::string listener = TRY(Listener::choose_path(value_in(command.environment, "TMPDIR")));
-    command.environment = environment_inside(
-        std::move(command.environment), library, listener,
-        {.libcuda = !by_ebpf || times_gpus, .nvtx = flags.capture.wants_ranges()});
+    command.environment = environment_inside(std::move(command.environment), library, listener,
+                                             {.libcuda = !by_ebpf || times_gpus || options.python,
+                                              .nvtx = flags.capture.wants_ranges()});
     uid_t user = command.user ? command.user->uid : geteuid();
     std::string program = find_program(flags.command[launched.program], launched.environment);
     if (std::string why = why_not_recordable(program, launched.environment, user); !why.empty())
@@ -144,6 +156,7 @@ Result<int> capture_command(const RunFlags& flags) {
   Session header;
   header.mode = "run";
   header.ranges = !library.empty() && flags.capture.wants_ranges();
+  header.python = options.python;
   header.command = flags.command;
   TRY(session->begin(std::move(header),
                      [&](Capture& capture) { capture.source().select_process(pid); }));
@@ -166,6 +179,7 @@ void add_run(CLI::App& app, Action& action) {
                 "in memory. Calls before cuInit are not seen");
   flags->capture.add_gpu_to(*sub);
   flags->capture.add_ranges_to(*sub);
+  flags->capture.add_python_to(*sub);
   flags->iteration.add_to(*sub);
   sub->add_flag("--as-root", flags->as_root, "Start the command as root")->excludes(user);
   sub->add_option("command", flags->command, "The command and its arguments, after --")

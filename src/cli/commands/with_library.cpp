@@ -14,6 +14,7 @@ Result<std::unique_ptr<Source>> open_with_library(SourceOptions options,
   // The thread that reports what GPUs did waits for room, and there may be many processes.
   constexpr std::uint64_t RING_OF_ONE_OF_MANY = 1 << 20;
   if (place.whom == InsideSource::Place::For::all) of_library.ring_size = RING_OF_ONE_OF_MANY;
+  options.python = false;
   auto calls = TRY(BpfSource::open(std::move(options)));
   auto others = TRY(InsideSource::open(std::move(of_library), std::move(place)));
   return std::unique_ptr<Source>(

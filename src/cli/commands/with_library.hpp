@@ -7,8 +7,8 @@
 
 namespace cudabpf::cli {
 
-// Calls by eBPF; the library inside reports what GPUs do, and the program's own ranges, of the
-// processes that come to the place.
+// Calls by eBPF; the library inside reports what GPUs do, the program's own ranges and where in
+// its Python it is, of the processes that come to the place.
 Result<std::unique_ptr<Source>> open_with_library(SourceOptions options, InsideSource::Place place);
 
 }  // namespace cudabpf::cli

@@ -173,6 +173,13 @@ void CaptureFlags::add_ranges_to(CLI::App& app) {
       ->excludes(with);
 }
 
+void CaptureFlags::add_python_to(CLI::App& app) {
+  app.add_flag("--python", python,
+               "Also record the line of Python, and those that called it, at which each launch, "
+               "copy, fill, allocation, wait and collective was made (CPython 3.11 to 3.14): "
+               "libcuda loads a library");
+}
+
 // CLI11's text for a flag without a value is "true".
 void CaptureFlags::add_gpu_of_all_to(CLI::App& app) {
   app.add_flag("--gpu{0.5s/10s}", gpu,
@@ -225,6 +232,7 @@ Result<SourceOptions> CaptureFlags::source_options() const {
   options.filter.single_launches = single_launches;
   options.follow_children = !no_follow;
   options.driver = kernel;
+  options.python = wants_python();
   TRY(add_gpu_timing(options));
   options.disabled_features = disabled_features;
   options.libraries = libraries;

@@ -51,6 +51,7 @@ struct CaptureFlags {
   bool log = false;
   bool redact = false;
   bool ranges = false, no_ranges = false;  // the program's own
+  bool python = false;                     // where in its Python calls are made
   bool no_sample = false;
   bool switches = false;
   std::string sample;                            // how often GPUs are sampled; empty: not said
@@ -77,8 +78,12 @@ struct CaptureFlags {
   // The same of all programs that were given the library already.
   void add_gpu_of_all_to(CLI::App& app);
   void add_ranges_to(CLI::App& app);
+  void add_python_to(CLI::App& app);
+  // Whether there will be a trace or a part of one.
+  bool writes_lines() const { return !watch || recorder; }
   // Whether a program's ranges are recorded, if it is given the library.
-  bool wants_ranges() const { return !no_ranges && (!watch || recorder); }
+  bool wants_ranges() const { return !no_ranges && writes_lines(); }
+  bool wants_python() const { return python && writes_lines(); }
 
   // A given flag that only tracing by eBPF can use; empty: there is none.
   std::string for_ebpf_alone() const;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -346,6 +347,7 @@ bool Handshakes::send_answer(Handshake& handshake, const Host::Admission& admiss
   answer.gpu = wanted_.gpu;
   answer.gpu_window = wanted_.gpu_window;
   answer.gpu_period = wanted_.gpu_period;
+  answer.python = wanted_.python;
   std::vector<int> fds;
   if (admission.traced && admission.shared >= 0) {
     answer.memory_size = wanted_.memory_size;
@@ -383,7 +385,7 @@ void Handshakes::note(const Handshake& handshake, const abi::ci_done& done, News
   if (done.sites != handshake.library->names.size())
     return leave_unrecorded(handshake, "it has no room for shared memory", news);
   const PlannedLibrary& planned = *handshake.library;
-  if (handshake.hello->late && done.sites) report_late(handshake, news);
+  if (handshake.hello->late && done.sites && wanted_.reported) report_late(handshake, news);
   std::vector<std::string> refused = planned.refused;
   std::string_view last;
   for (std::size_t i = 0; i < done.sites; i++) {
@@ -405,6 +407,12 @@ void Handshakes::note(const Handshake& handshake, const abi::ci_done& done, News
   }
   bool selected = !planned.names.empty() || !planned.refused.empty();
   if (!first || !selected) return;
+  if (!wanted_.reported) {
+    if (!refused.empty())
+      log::warning("calls of these functions have no lines of Python: {}",
+                   fmt::join(refused, ", "));
+    return;
+  }
   library.functions -=
       std::min<std::uint32_t>(library.functions, static_cast<std::uint32_t>(refused.size()));
   library.left_out += static_cast<std::uint32_t>(refused.size());

@@ -54,7 +54,9 @@ class Host {
 class Handshakes {
  public:
   struct Wanted {
-    bool calls = true;
+    bool calls = true;     // something of them: see PlannedLibraries
+    bool reported = true;  // libraries whose calls are recorded are news
+    bool python = false;
     bool others = false;    // calls of libraries besides libcuda
     std::uint32_t gpu = 0;  // abi::cb_gpu_times_of
     std::uint64_t gpu_window = 0, gpu_period = 0;

@@ -32,7 +32,7 @@ constexpr std::pair<abi::cb_counter, Loss> LOSSES[] = {
     {abi::CB_DROPPED_ENTRY, Loss::ring_entry},     {abi::CB_DROPPED_RETURN, Loss::ring_return},
     {abi::CB_DROPPED_PROCESS, Loss::ring_process}, {abi::CB_DROPPED_NAME, Loss::ring_name},
     {abi::CB_DROPPED_DRIVER, Loss::ring_driver},   {abi::CB_DROPPED_GPU, Loss::ring_gpu},
-    {abi::CB_DROPPED_RANGE, Loss::ring_range},
+    {abi::CB_DROPPED_RANGE, Loss::ring_range},     {abi::CB_DROPPED_STACK, Loss::ring_stack},
 };
 
 constexpr std::uint64_t MAX_RING = 256 << 20;  // a process has 1,024
@@ -67,10 +67,15 @@ std::uint32_t times_wanted(GpuTiming timing) {
 abi::ci_libraries other_libraries(const SourceOptions& options) {
   static_assert(std::size(APIS) <= CI_LIBRARIES);
   abi::ci_libraries libraries{};
-  for (std::size_t i = 1; options.calls && i < std::size(APIS); i++)
+  for (std::size_t i = 1; (options.calls || options.python) && i < std::size(APIS); i++)
     if (options.filter.selects_some_of(APIS[i].id))
       APIS[i].file.copy(libraries.names[i], CI_LIBRARY_NAME - 1);
   return libraries;
+}
+
+abi::ci_stack stacks_wanted(const SourceOptions& options) {
+  if (!options.python) return abi::CI_STACK_NONE;
+  return options.calls ? abi::CI_STACK_TOO : abi::CI_STACK_ALONE;
 }
 
 }  // namespace
@@ -80,7 +85,7 @@ InsideSource::InsideSource(SourceOptions options, Place place, elf::Reader reade
       place_(std::move(place)),
       other_libraries_(other_libraries(options_)),
       reader_(std::move(reader)),
-      libraries_(numbers_, options_.filter, options_.taping != nullptr),
+      libraries_(numbers_, options_.filter, options_.taping != nullptr, stacks_wanted(options_)),
       clock_(RecordClock::best()),
       rings_(options_.processes, clock_) {}
 
@@ -138,9 +143,15 @@ Result<> InsideSource::start(OnRecord on_record) {
   Host& host = *this;
   bool others = std::ranges::any_of(other_libraries_.names, [](const char* name) { return *name; });
   handshakes_.emplace(std::move(*listener_), reader_, libraries_, options_.libraries, host,
-                      Handshakes::Wanted{options_.calls, others, times_wanted(options_.gpu),
-                                         options_.gpu_window_ns, options_.gpu_period_ns,
-                                         SharedRings::size(options_.ring_size), TapeMemory::SIZE});
+                      Handshakes::Wanted{.calls = options_.calls || options_.python,
+                                         .reported = options_.calls,
+                                         .python = options_.python,
+                                         .others = others,
+                                         .gpu = times_wanted(options_.gpu),
+                                         .gpu_window = options_.gpu_window_ns,
+                                         .gpu_period = options_.gpu_period_ns,
+                                         .memory_size = SharedRings::size(options_.ring_size),
+                                         .tape_size = TapeMemory::SIZE});
   return ok();
 }
 

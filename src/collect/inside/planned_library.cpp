@@ -33,6 +33,14 @@ bool is_early(const Function& function) {
          (function.type == Type::module && function.op == Op::load);
 }
 
+// A call that does something on a GPU or with memory, or that waits. And those that look for new
+// libraries: Python may be among them.
+bool has_stack(const Function& function) {
+  Work work = function.meaning.work;
+  return gives_work(work) || work == Work::memory || work == Work::wait ||
+         function.api != ApiId::cuda || is_early(function);
+}
+
 abi::ci_site site_of(const PlannedProbe& probe, const Function* function,
                      const detour::Place& place, std::span<const std::byte> code) {
   abi::ci_site site{};
@@ -118,10 +126,13 @@ PlannedLibrary PlannedLibraries::planned_from(const Api& api, const elf::Reading
     code.try_emplace(function.offset, function.code);
   for (const PlannedProbe& probe : plan_probes(api, *contents, named, filter_, numbers_, library)) {
     const Function* function = numbers_.find(probe.plan.function);
+    bool with_stack = stacks_ != abi::CI_STACK_NONE && function && has_stack(*function);
+    if (stacks_ == abi::CI_STACK_ALONE && !with_stack) continue;
     std::string name = function ? std::string(function->symbol) : std::string();
     auto [place, refusal] = detour::find_place(code[probe.offset], probe.offset);
     if (refusal == detour::Refusal::none && planned.listed.size() < CI_MAX_SITES) {
       planned.listed.push_back(site_of(probe, function, place, code[probe.offset]));
+      if (with_stack) planned.listed.back().stack = static_cast<std::uint8_t>(stacks_);
       if (taped_ && function) planned.listed.back().taped = taped_of(*function);
       planned.names.push_back(std::move(name));
     } else {

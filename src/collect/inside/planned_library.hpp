@@ -30,9 +30,11 @@ struct PlannedLibrary {
 
 class PlannedLibraries {
  public:
-  // `taped`: what calls were given is kept for a capture.
-  PlannedLibraries(FunctionNumbers& numbers, FunctionFilter filter, bool taped)
-      : numbers_(numbers), filter_(std::move(filter)), taped_(taped) {}
+  // `taped`: what calls were given is kept for a capture. `stacks`: which calls are recorded with
+  // their Python stacks, or these alone.
+  PlannedLibraries(FunctionNumbers& numbers, FunctionFilter filter, bool taped,
+                   abi::ci_stack stacks)
+      : numbers_(numbers), filter_(std::move(filter)), taped_(taped), stacks_(stacks) {}
 
   // What is read of a library's file.
   static elf::Wanted contents_wanted(const Api& api);
@@ -50,6 +52,7 @@ class PlannedLibraries {
   FunctionNumbers& numbers_;
   FunctionFilter filter_;
   const bool taped_;
+  const abi::ci_stack stacks_;
   std::list<PlannedLibrary> planned_;
 };
 

@@ -21,9 +21,6 @@ namespace cudabpf {
 
 namespace {
 
-// The largest record that the library makes: a kernel's name, or a call with a long string.
-constexpr std::uint32_t LARGEST =
-    sizeof(abi::cb_head) + CB_PLAIN_ARGS * sizeof(std::uint64_t) + CB_LONG_STRING;
 // A record made later than the last look by more than this has a wrong time: in nanoseconds, or in
 // ticks, which are shorter.
 constexpr std::uint64_t WRONG = 1'000'000'000;
@@ -32,7 +29,7 @@ constexpr std::uint64_t padded(std::uint64_t size) { return (size + 7) & ~std::u
 
 // What records take in a ring.
 constexpr std::uint64_t SMALLEST_RECORD = sizeof(abi::ci_slot) + sizeof(abi::cb_head);
-constexpr std::uint64_t MAX_RECORD = sizeof(abi::ci_slot) + padded(LARGEST);
+constexpr std::uint64_t MAX_RECORD = sizeof(abi::ci_slot) + padded(SharedRings::LARGEST);
 
 std::uint64_t relaxed(const __u64& number) { return __atomic_load_n(&number, __ATOMIC_RELAXED); }
 
@@ -259,8 +256,8 @@ std::optional<std::uint64_t> ThreadRing::next(std::uint64_t until, std::uint64_t
       continue;
     }
     std::uint64_t needed = sizeof(slot) + padded(slot.size);
-    if (slot.size < sizeof(abi::cb_head) || slot.size > LARGEST || needed > head_ - tail_ ||
-        needed > size_ - at)
+    if (slot.size < sizeof(abi::cb_head) || slot.size > SharedRings::LARGEST ||
+        needed > head_ - tail_ || needed > size_ - at)
       break;
     auto head = copied<abi::cb_head>(data_ + at + sizeof(slot));
     if (head.ts > until) {

@@ -85,6 +85,9 @@ class ThreadRing {
 
 class SharedRings {
  public:
+  // The largest record that the library makes: a stack.
+  static constexpr std::uint32_t LARGEST = sizeof(abi::cb_stack) + CB_STACK_SIZE;
+
   // `driver`: what the library is to record of the driver; `libraries`: whose calls, besides
   // libcuda's; `clock`: what its records' times are. `ring_size`: a power of two.
   static Result<SharedRings> make(const abi::ci_driver& driver, const abi::ci_libraries& libraries,

@@ -55,6 +55,9 @@ bool may_come_from_inside(const abi::cb_head& head) {
     case abi::CB_GPU_BATCH:
     case abi::CB_GPU_WINDOW:
     case abi::CB_RANGE:
+    case abi::CB_STACK:
+    case abi::CB_CALL_STACK:
+    case abi::CB_PYTHON:
       return true;
     default:
       return false;
@@ -109,7 +112,7 @@ void TracedRings::let_in(const OnRecord& on_record) {
 
 // Returns its size.
 std::size_t TracedRings::hand_over(Traced& process, std::size_t ring, const OnRecord& on_record) {
-  alignas(8) static thread_local std::byte copy[8192];
+  alignas(8) static thread_local std::byte copy[SharedRings::LARGEST];
   auto record = process.is.shared->ring(ring).take(copy);
   abi::cb_head head;
   std::memcpy(&head, copy, sizeof(head));

@@ -59,6 +59,8 @@ struct Frame {
   std::uint64_t sequence = 0;
   std::uint64_t group = 0;
   std::shared_ptr<const RangePath> range;
+  std::uint64_t stack_number = 0;  // its process's own; 0: none
+  std::shared_ptr<const PythonStack> stack;
   std::uint32_t ioctls = 0;
   std::uint64_t ioctl_time = 0;
 };
@@ -130,6 +132,7 @@ class CallStack {
     frame.kernel = nullptr;
     frame.communicator.reset();
     frame.range.reset();
+    frame.stack.reset();
     frame.sequence = frame.group = 0;
     frame.ioctls = 0;
     frame.ioctl_time = 0;
@@ -139,6 +142,7 @@ class CallStack {
   void pop() {
     Frame& gone = frames_[--depth_];
     gone.range.reset();  // names that are in no use make room for others
+    gone.stack.reset();
     if (gone.text.capacity() > KEPT_TEXT) gone.text = std::string();
     if (Frame* around = gone.enclosing ? find(gone.enclosing) : nullptr) {
       around->ioctls += gone.ioctls;
@@ -182,6 +186,12 @@ class CallStack {
     for (std::size_t i = 0; i < depth_; i++) visit(frames_[i]);
   }
 
+  // The top call, if it began at `sp` and nothing was lost since; else null.
+  Frame* just_begun(std::uint32_t sp, std::uint32_t drops) {
+    if (!depth_) return nullptr;
+    Frame& frame = from_top(0);
+    return frame.sp == sp && nothing_lost_between(frame.drops, drops) ? &frame : nullptr;
+  }
   // How many frames are above the one that a return of `function` at `sp` ends; -1: there is none.
   int frames_above(std::uint32_t sp, const Function* function) const {
     for (std::size_t i = depth_; i > 0; i--)

@@ -15,6 +15,7 @@
 #include "correlate/learners/gpu_operations.hpp"
 #include "correlate/learners/kernel_names.hpp"
 #include "correlate/learners/ranges.hpp"
+#include "correlate/learners/stacks.hpp"
 
 namespace cudabpf {
 
@@ -30,6 +31,7 @@ class Learners {
                                  [&bounds] { bounds.left_out(Kept::graph_nodes); }}),
         communicators(bounds),
         ranges(trace, bounds),
+        stacks(trace, open, bounds),
         gpu_operations(trace, open, names, bounds),
         open_(open) {}
 
@@ -82,13 +84,14 @@ class Learners {
   Graphs graphs;
   Communicators communicators;
   Ranges ranges;
+  Stacks stacks;
   GpuOperations gpu_operations;
 
  private:
   template <typename Feed>
   void each(Feed&& feed) {
     auto in_order = std::tie(driver_calls, devices, allocations, names, graphs, communicators,
-                             ranges, gpu_operations);
+                             ranges, stacks, gpu_operations);
     std::apply([&](auto&... learner) { (feed(learner), ...); }, in_order);
   }
 

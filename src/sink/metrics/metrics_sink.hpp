@@ -33,6 +33,7 @@ class MetricsSink : public Sink {
   void gpu_times(const GpuTimes&) override {}
   void gpu_window(const GpuWindow& window) override { locked(&Ledger::gpu_window, window); }
   void range(const NamedRange&) override {}
+  void python(const PythonFound&) override {}
   void tallied(const Tallies& tallies) override;
   std::uint64_t oldest_tallies_ns() const override;
   void open_calls(const OpenCallsNow& calls) override { locked(&Ledger::open_calls, calls); }

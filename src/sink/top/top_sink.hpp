@@ -30,6 +30,7 @@ class TopSink : public Sink {
   void gpu_times(const GpuTimes&) override {}
   void gpu_window(const GpuWindow&) override {}
   void range(const NamedRange&) override {}
+  void python(const PythonFound&) override {}
   void tallied(const Tallies& tallies) override { model_.tallied(tallies); }
   std::uint64_t oldest_tallies_ns() const override { return 100'000'000; }
   void process(const Process& process) override { model_.process(process); }

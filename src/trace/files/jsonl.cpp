@@ -6,6 +6,7 @@
 #include "trace/write/event_lines.hpp"
 #include "trace/write/gpu_lines.hpp"
 #include "trace/write/range_lines.hpp"
+#include "trace/write/stack_lines.hpp"
 #include "util/limited.hpp"
 #include "util/system/clock.hpp"
 
@@ -47,18 +48,18 @@ void JsonlSink::begin(const Session& session) {
 }
 
 void JsonlSink::call(const Call& call) {
-  if (call.graph || call.communicator || call.range) explain(call);
+  if (call.graph || call.communicator || call.range || call.stack) explain(call);
   char* at = room(call_line_.bound(call));
   added(call_line_.write(at, call));
   in_part_.counts.add(call);
 }
 
-// A file says what each launched graph holds, and what each communicator and each range is, before
-// the first line that names it there, and when more is known of it.
+// A file says what each launched graph holds, and what each communicator, each range and each stack
+// is, before the first line that names it there, and when more is known of it.
 void JsonlSink::explain(const Call& call) {
   std::size_t size = call_line_.bound(call);
   add_together(size, [&] {
-    std::string lines = range_names(call.range, call.ts);
+    std::string lines = range_names(call.range, call.ts) + stack_of(call);
     if (call.graph && is_new(graphs_in_part_, call.graph->number, 1))
       lines += graph_line(*call.graph, call.ts);
     auto communicator = [&](const Communicator* of) {
@@ -103,6 +104,13 @@ std::string JsonlSink::range_names(const RangePath* path, std::uint64_t ts) {
   for (auto one = added.rbegin(); one != added.rend(); one++) lines += range_name_line(**one, ts);
   return lines;
 }
+
+std::string JsonlSink::stack_of(const Call& call) {
+  if (!call.stack || !is_new(stacks_in_part_, call.stack->number, 1)) return {};
+  return stack_line(*call.stack, call.ts);
+}
+
+void JsonlSink::python(const PythonFound& found) { add(python_line(found)); }
 
 void JsonlSink::range(const NamedRange& range) {
   std::string line = range_line(range);
@@ -221,7 +229,7 @@ void JsonlSink::turn_over(std::string write_because, const OpenCallsNow* open) {
   LineBlock::WriteKept write{.because = std::move(write_because)};
   if (open)
     open->each([&](const Call& call, std::uint64_t) {
-      write.unfinished += range_names(call.range, call.ts);
+      write.unfinished += range_names(call.range, call.ts) + stack_of(call);
       if (call.communicator) write.unfinished += communicator_line(*call.communicator, call.ts);
       std::size_t before = write.unfinished.size();
       write.unfinished.resize(before + call_line_.bound(call));
@@ -248,6 +256,7 @@ void JsonlSink::end_part(std::string_view first_of_next, LineBlock::WriteKept wr
   graphs_in_part_.clear();
   communicators_in_part_.clear();
   ranges_in_part_.clear();
+  stacks_in_part_.clear();
   bytes_in_part_ = turn->next_header.size();
   lines_in_part_ = 0;
   block_.file_end = std::move(turn);

@@ -51,6 +51,7 @@ class JsonlSink : public Sink {
   void gpu_times(const GpuTimes& times) override;
   void gpu_window(const GpuWindow& window) override;
   void range(const NamedRange& range) override;
+  void python(const PythonFound& found) override;
   void tallied(const Tallies&) override {}  // a trace has calls
   void process(const Process& process) override;
   void library(const Library& library) override;
@@ -80,6 +81,7 @@ class JsonlSink : public Sink {
   template <typename Lines>
   void add_together(std::size_t size, Lines&& lines);
   static bool is_new(InPart& known, std::uint64_t number, std::uint32_t version);
+  std::string stack_of(const Call& call);
   std::string range_names(const RangePath* path, std::uint64_t ts);
   char* room(std::size_t size);
   void added(const char* end, std::uint64_t lines = 1);
@@ -101,7 +103,7 @@ class JsonlSink : public Sink {
   FilePart part_;
   Totals in_part_;
   std::uint64_t lines_in_part_ = 0, bytes_in_part_ = 0;  // the header counts only in bytes
-  InPart graphs_in_part_, communicators_in_part_, ranges_in_part_;
+  InPart graphs_in_part_, communicators_in_part_, ranges_in_part_, stacks_in_part_;
   // Running processes, if a part can be read without those before it; and whether some are missing.
   std::map<std::uint32_t, Process> running_;
   bool more_running_ = false;

@@ -20,6 +20,7 @@ struct Process;
 struct LaunchedGraph;
 struct IssuingCall;
 struct RangePlace;
+struct PythonPlace;
 inline constexpr Meaning MEANS_NOTHING;
 
 enum class LineKind : std::uint8_t {
@@ -39,6 +40,8 @@ enum class LineKind : std::uint8_t {
   gpu_window,     // a time in which they were recorded, where they were not always
   range,          // a stretch of time that the program named, or a moment
   range_name,     // what a range's number stands for
+  stack,          // what the number of a Python stack stands for
+  python,         // whether calls of a process have such stacks, and if not, why
   process,
   library,
   lost,
@@ -102,7 +105,10 @@ struct Line {
   // The program's range in which the call was made or the GPU's work was issued, or that the line
   // is about. Null: none, or it is not known.
   const RangePlace* place = nullptr;
-  bool wanted = true;              // false: only certain ranges are, and it is of none of these
+  bool wanted = true;  // false: only certain ranges are, and it is of none of these
+  // Where in its Python the program made the call, or the call that issued the GPU's work. Null: it
+  // is not known.
+  const PythonPlace* python = nullptr;
   std::uint64_t context = 0;       // current on its thread; 0: not known
   std::uint64_t context_gone = 0;  // the one that it destroyed; 0: none
 

@@ -120,12 +120,13 @@ constexpr std::size_t longest_of(std::string_view key) {
 }  // namespace
 
 LineParser::LineParser() : json_(std::make_unique<Json>()) {
-  words_ = {
-      names_.add("trace"),   names_.add("end"),   names_.add("process"), names_.add("library"),
-      names_.add("lost"),    names_.add("error"), names_.add("kernel"),  names_.add("interrupt"),
-      names_.add("content"), names_.add("gpu"),   names_.add("sample"),  names_.add("copy"),
-      names_.add("set"),     names_.add("graph"), names_.add("times"),   names_.add("window"),
-      names_.add("comm"),    names_.add("range"), names_.add("name")};
+  words_ = {names_.add("trace"),   names_.add("end"),       names_.add("process"),
+            names_.add("library"), names_.add("lost"),      names_.add("error"),
+            names_.add("kernel"),  names_.add("interrupt"), names_.add("content"),
+            names_.add("gpu"),     names_.add("sample"),    names_.add("copy"),
+            names_.add("set"),     names_.add("graph"),     names_.add("times"),
+            names_.add("window"),  names_.add("comm"),      names_.add("range"),
+            names_.add("name"),    names_.add("stack"),     names_.add("python")};
 }
 LineParser::~LineParser() = default;
 
@@ -255,6 +256,8 @@ LineKind LineParser::kind_of(const Line& line) const {
   if (line.type == Type::collective && line.op == words_.comm) return LineKind::communicator;
   if (line.type == words_.range)
     return line.op == words_.name ? LineKind::range_name : LineKind::range;
+  if (line.type == words_.stack) return LineKind::stack;
+  if (line.type == words_.python) return LineKind::python;
   if (line.type == words_.trace) return LineKind::header;
   if (line.type == words_.end) return LineKind::end;
   if (line.type == words_.process) return LineKind::process;

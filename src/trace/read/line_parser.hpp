@@ -45,7 +45,7 @@ class LineParser {
   struct Json;
   struct Words {  // names that say a line's kind
     Name trace, end, process, library, lost, error, kernel, interrupt, content, gpu, sample, copy,
-        set, graph, times, window, comm, range, name;
+        set, graph, times, window, comm, range, name, stack, python;
   };
 
   bool finish(Line& line) const;

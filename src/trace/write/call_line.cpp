@@ -349,6 +349,7 @@ char* CallLine::write(char* at, const Call& call) {
   around(",\"parent\":", call.parent);
   around(",\"within\":", call.within);
   if (call.range) around(",\"range\":", call.range->number);
+  if (call.stack) around(",\"stack\":", call.stack->number);
   if (call.communicator || call.group) at = put_communicator(at, call);
   for (const auto& field : text.fields) {
     if (field.place >= call.words.size()) continue;

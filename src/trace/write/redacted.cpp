@@ -23,6 +23,13 @@ bool has_path(const Call& call) {
   return text != arguments.end() && text->role == Role::path;
 }
 
+// Which file of a package or of Python's own library it is; of another, the name alone.
+std::string without_place(const std::string& path) {
+  for (std::string_view library : {"site-packages/", "dist-packages/", "lib/python3."})
+    if (std::size_t at = path.rfind(library); at != path.npos) return path.substr(at);
+  return path.substr(path.rfind('/') + 1);
+}
+
 }  // namespace
 
 void RedactedSink::begin(const Session& session) {
@@ -37,11 +44,26 @@ void RedactedSink::begin(const Session& session) {
 }
 
 void RedactedSink::call(const Call& call) {
-  if (!call.has_text || !call.function || !has_path(call)) return sink_.call(call);
+  bool names_path = call.has_text && call.function && has_path(call);
+  if (!names_path && !call.stack) return sink_.call(call);
   Call shown = call;
-  shown.text = LEFT_OUT;
-  shown.string_cut = false;
+  if (call.stack) shown.stack = &this->shown(*call.stack);
+  if (names_path) {
+    shown.text = LEFT_OUT;
+    shown.string_cut = false;
+  }
   sink_.call(shown);
+}
+
+const PythonStack& RedactedSink::shown(const PythonStack& stack) {
+  constexpr std::size_t MOST = 1 << 15;
+  if (stacks_.size() >= MOST) stacks_.clear();
+  auto [at, is_new] = stacks_.try_emplace(stack.number, stack);
+  if (is_new)
+    for (PythonFrame& frame : at->second.frames)
+      frame.function = std::make_shared<PythonFunction>(
+          PythonFunction{frame.function->name, without_place(frame.function->file)});
+  return at->second;
 }
 
 void RedactedSink::process(const Process& process) {

@@ -2,6 +2,9 @@
 // written. What ran and how long it took stays, and so do the names of programs and kernels.
 #pragma once
 
+#include <cstdint>
+#include <unordered_map>
+
 #include "cudabpf/sink.hpp"
 
 namespace cudabpf {
@@ -23,12 +26,16 @@ class RedactedSink : public Sink {
   void gpu_operation(const GpuOperation& work) override { sink_.gpu_operation(work); }
   void gpu_window(const GpuWindow& window) override { sink_.gpu_window(window); }
   void range(const NamedRange& range) override { sink_.range(range); }
+  void python(const PythonFound& found) override { sink_.python(found); }
   void tallied(const Tallies& tallies) override { sink_.tallied(tallies); }
   void flush() override { sink_.flush(); }
   void end(const Totals& totals) override { sink_.end(totals); }
 
  private:
+  const PythonStack& shown(const PythonStack& stack);
+
   Sink& sink_;
+  std::unordered_map<std::uint64_t, PythonStack> stacks_;  // as they are shown, by their numbers
 };
 
 }  // namespace cudabpf

@@ -156,7 +156,7 @@ TEST_CASE("Rows of a table") {
   CHECK(columns.starts_with("id,host,type,op,name,library,symbol,ts_ns,duration_ns,pid,tid,ret,"));
   CHECK(text.substr(columns.size() + 1) ==
         "1,,kernel,launch,cuLaunchKernel,,,1234567,3007,7,8,0,,,,,,,,,,,0x0,true,,"
-        "\"a,\"\"b\"\"??[31m</script>\",1x2x3,4x5x6,9,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,"
+        "\"a,\"\"b\"\"??[31m</script>\",1x2x3,4x5x6,9,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,"
         "\"{\"\"x\"\":\"\"y,\\\"\"z\\\"\"\"\"}\"\n");
   CHECK(csv(R"({"type":"process","op":"exit","pid":7,"ts":1})") == columns + "\n");
   // A sample's figures are in one column, as they are in the line.

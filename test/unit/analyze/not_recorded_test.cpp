@@ -113,3 +113,15 @@ TEST_CASE("Every answer says that GPU times are of windows, or that none was met
   CHECK(json["count"] == 2);
   CHECK(json["sum_ns"] == 1'000'000'000);
 }
+
+TEST_CASE("Lines of Python that a process does not have are missed, with the reason") {
+  auto facts = facts_lacking(
+      R"(,"python":true)",
+      {R"({"type":"python","ts":5,"pid":7,"version":"3.11.2"})",
+       R"({"type":"python","ts":5,"pid":8,"why":"Python 3.9.2: its version is older than 3.11"})",
+       CALL});
+  CHECK(lacking_page(facts) ==
+        "no lines of Python\n"
+        "  Process 8: Python 3.9.2: its version is older than 3.11.\n");
+  CHECK(facts.not_recorded.json(1)["python_lines"][0]["pid"] == 8);
+}

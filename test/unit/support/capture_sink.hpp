@@ -26,6 +26,8 @@ struct CapturedCall : Call {
     for (const RangePath* path = call.range; path; path = path->around.get())
       own_range = path->name + (own_range.empty() ? "" : "/") + own_range;
     range = nullptr;
+    if (call.stack) own_stack = *call.stack;
+    stack = nullptr;
     for (const Communicator* of : call.also_made) own_also_made.push_back(*of);
     also_made = {};
   }
@@ -38,6 +40,7 @@ struct CapturedCall : Call {
   std::optional<GraphContent> own_graph;
   std::optional<Communicator> own_communicator;
   std::string own_range;  // "outer/inner"
+  PythonStack own_stack;  // no frames: it has none
   std::vector<Communicator> own_also_made;
 };
 
@@ -54,6 +57,7 @@ struct CaptureSink : Sink {
   void gpu_times(const GpuTimes& times) override { gpu_times_of.push_back(times); }
   void gpu_window(const GpuWindow& window) override { gpu_windows.push_back(window); }
   void range(const NamedRange& range) override { ranges.push_back(range); }
+  void python(const PythonFound& found) override { pythons.push_back(found); }
   std::uint64_t oldest_tallies_ns() const override { return 0; }
   void tallied(const Tallies& sums) override {
     if (!sums.empty()) tallies.push_back(sums);
@@ -74,6 +78,7 @@ struct CaptureSink : Sink {
   std::vector<GpuTimes> gpu_times_of;
   std::vector<GpuWindow> gpu_windows;
   std::vector<NamedRange> ranges;
+  std::vector<PythonFound> pythons;
   std::vector<Tallies> tallies;  // each time
   std::vector<Process> processes;
   std::vector<Library> libraries;

@@ -16,7 +16,7 @@ TEST_CASE("Every loss has a name of its own and advice") {
     CHECK(loss.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") == std::string_view::npos);
     CHECK(loss.advice.ends_with('.'));
   }
-  CHECK(LOSS_COUNT == 27);
+  CHECK(LOSS_COUNT == 29);
 }
 
 TEST_CASE("Losses are graded, and the first are in the kernel side's order") {
@@ -27,7 +27,7 @@ TEST_CASE("Losses are graded, and the first are in the kernel side's order") {
         Loss::watch_overrun, Loss::left_out, Loss::library_changed})
     CHECK_FALSE(info(loss).degraded);
   for (auto loss : {Loss::ring_name, Loss::out_pointer, Loss::driver_return, Loss::table_full,
-                    Loss::thread_unknown})
+                    Loss::thread_unknown, Loss::ring_stack, Loss::python_stack})
     CHECK(info(loss).degraded);
   auto counter = [](Loss loss) { return static_cast<int>(loss) + abi::CB_DROPPED_ENTRY; };
   CHECK(counter(Loss::ring_entry) == abi::CB_DROPPED_ENTRY);
@@ -37,5 +37,6 @@ TEST_CASE("Losses are graded, and the first are in the kernel side's order") {
   CHECK(counter(Loss::ring_driver) == abi::CB_DROPPED_DRIVER);
   CHECK(counter(Loss::ring_gpu) == abi::CB_DROPPED_GPU);
   CHECK(counter(Loss::ring_range) == abi::CB_DROPPED_RANGE);
+  CHECK(counter(Loss::ring_stack) == abi::CB_DROPPED_STACK);
   CHECK(info(Loss::ring_return).name == "ring_full_return");
 }
