@@ -85,7 +85,9 @@ std::string_view fitting(std::string_view text) {
 }
 
 // The names of annotations are known beforehand, and numbered in order.
-constexpr std::uint64_t number_of(Detail detail) { return static_cast<std::uint64_t>(detail) + 1; }
+constexpr std::uint64_t detail_number(Detail detail) {
+  return static_cast<std::uint64_t>(detail) + 1;
+}
 
 ProtobufMessage entry(std::uint64_t number, std::string_view text) {
   ProtobufMessage entry;
@@ -137,7 +139,7 @@ class PerfettoTrace::Annotations {
   template <typename Value>
   void put(Detail detail, Value&& value) {
     trace_.annotation_.clear();
-    trace_.annotation_.number(annotation::NAME_IID, number_of(detail));
+    trace_.annotation_.number(annotation::NAME_IID, detail_number(detail));
     value(trace_.annotation_);
     trace_.event_.message(track_event::DEBUG_ANNOTATIONS, trace_.annotation_);
   }
