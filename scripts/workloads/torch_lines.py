@@ -47,6 +47,7 @@ class Doubled(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
+        gradient = gradient.clone()
         add(gradient)
         return gradient * 2
 

@@ -11,18 +11,22 @@ import toolkit
 CALLS = os.path.join(toolkit.HERE, "../workloads/python_calls.py")
 LIBRARY = "libcuda.so.1"
 WHATS = ("plain", "expressions", "generators", "classes", "names", "plain")
-MOST_FRAMES = 128
+MOST_FRAMES, MOST_FUNCTION, MOST_FILE = 128, 512, 1024  # bytes of names
 
 
 def stacks_of(lines):
     return {line["stack"]: [(one["function"], one["file"], one["line"]) for one in line["frames"]] for line in lines if line["type"] == "stack"}
 
 
+def cut(text, most):
+    return text.encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
+
+
 def differing(known, found, stacks):
     """`known`: {thread: stacks in order}; `found`: {thread: lines in order}"""
     for thread, wanted in known.items():
         had = [stacks.get(line.get("stack")) for line in found[thread]]
-        wanted = [[tuple(frame) for frame in frames[:MOST_FRAMES]] for frames in wanted]
+        wanted = [[(cut(function, MOST_FUNCTION), cut(file, MOST_FILE), line) for function, file, line in frames[:MOST_FRAMES]] for frames in wanted]
         if had != wanted:
             return thread, len(had), len(wanted), next((pair for pair in zip(had, wanted) if pair[0] != pair[1]), None)
     return None

@@ -180,7 +180,7 @@ same_crowd() { # TRACE
       if (field("name") != (nth == 2 ? "NV_ESC_SYS_PARAMS" : "NV_ESC_RM_FREE")) bad = 1
       if (missed) bad = bad || field("duration_us") != "" || field("ret") != "" || status != ""
       else if (first) bad = bad || us < 1990000 || status != "NV_ERR_NOT_SUPPORTED"
-      else bad = bad || us > 250000 || field("ret") != 0 || status != (nth == 2 ? "" : "NV_OK")
+      else bad = bad || us > 1500000 || field("ret") != 0 || status != (nth == 2 ? "" : "NV_OK")
       if (bad && !printed++) print
     }
     END {
