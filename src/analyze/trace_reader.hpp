@@ -85,6 +85,8 @@ class TraceReader {
   // Every line is still read, since a line's meaning follows from those before it.
   // Ranges: as RangePlaces wants them; empty: all.
   void want(Part part, std::string name, std::string_view ranges = {});
+  // Instead of the program's ranges, answers keep the lines of its Python apart.
+  void place_by_line() { derived_.place_by_line(); }
   // Lines come as they were written, without what follows from those before them: that takes
   // memory for each trace.
   void derive_nothing() { derives_ = false; }

@@ -380,7 +380,7 @@ class Export(unittest.TestCase):
         self.export(HANDMADE, "--format", "all", "-o", "new")
         self.assertEqual(os.listdir(f"{self.folder}/here"), ["trace.csv"])
         self.assertEqual(sorted(os.listdir(f"{self.folder}/new")),
-                         ["trace.alnair", "trace.chrome.json", "trace.csv", "trace.perfetto-trace"])
+                         ["trace.alnair", "trace.chrome.json", "trace.csv", "trace.folded.txt", "trace.perfetto-trace"])
         answer = json.loads(self.export(HANDMADE, "--format", "csv", "--json", "-o", "trace.csv").stdout)
         size = os.path.getsize(f"{self.folder}/trace.csv")
         self.assertEqual(answer["files"], [{"path": "trace.csv", "bytes": size}])

@@ -97,7 +97,10 @@ ANSWERS["gaps-of-ranges"] = ["gaps", "--range", "attention", "--top", "3", EXAMP
 ANSWERS["summary-ranges"] = ["summary", EXAMPLE_RANGES]
 # Where in its Python a program makes calls; traces/README.md says how the trace was made.
 EXAMPLE_PYTHON = "traces/example-python.jsonl.zst"
-ANSWERS["calls-by-line"] = ["calls", "--by", "line", "--iteration", "2", EXAMPLE_PYTHON]
+for subcommand in ("calls", "kernels"):
+    ANSWERS[f"{subcommand}-by-line"] = [subcommand, "--by", "line", "--iteration", "2", EXAMPLE_PYTHON]
+for subcommand in ("gaps", "memory"):
+    ANSWERS[f"{subcommand}-by-line"] = [subcommand, "--by", "line", "--top", "5", EXAMPLE_PYTHON]
 STATUS = {"diff-conditions": 118, "diff-repeated": 118, "diff-graphs": 119, "diff-measured": 118,
           "diff-measured-otherwise": 119}  # of others: 0
 cudabpf = ""  # pylint: disable=invalid-name

@@ -11,6 +11,7 @@ void DerivedFields::fill_in(Line& line) {
   graphs_.follow(line);
   places_.follow(line);
   python_.follow(line);
+  if (places_are_lines_) line.place = python_.place_of(line);
   issuers_.follow(line);
   if (line.issuer) {
     line.place = line.issuer->place;

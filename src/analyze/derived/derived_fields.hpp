@@ -31,6 +31,8 @@ class DerivedFields {
   void fill_in(Line& line);
   const Processes& processes() const { return processes_; }
   RangePlaces& ranges() { return places_; }
+  // The places of lines are from now on those of their Python.
+  void place_by_line() { places_are_lines_ = true; }
 
  private:
   bool is_for_threads(Name symbol);
@@ -41,6 +43,7 @@ class DerivedFields {
   GraphContents graphs_;
   RangePlaces places_;
   PythonPlaces python_;
+  bool places_are_lines_ = false;
   IssuingCalls issuers_;
   Communication communication_;
   enum class Symbol : char { not_looked_at, plain, for_threads };

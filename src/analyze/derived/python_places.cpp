@@ -32,6 +32,19 @@ bool is_of_library(std::string_view file) {
          file.find("dist-packages/") != file.npos || is_in_own_library(file);
 }
 
+const RangePlace& PythonPlaces::place_for(std::string_view line) {
+  Name name = names_.add(line);
+  auto [at, is_new] = by_line_.try_emplace(name.id, nullptr);
+  if (!is_new) return *at->second;
+  RangePlace& place = places_.emplace_back();
+  at->second = &place;
+  place.name = name;
+  place.number = places_.size() - 1;
+  place.names = 1;
+  place.is_line = true;
+  return place;
+}
+
 void PythonPlaces::follow(Line& line) {
   if (line.kind == LineKind::stack) return describe(line);
   if (!line.has(Field::stack)) return;
@@ -47,7 +60,8 @@ void PythonPlaces::describe(const Line& line) {
   auto users = std::find_if(frames->begin(), frames->end(), [](const auto& frame) {
     return !is_of_library(text_in(frame, "file"));
   });
-  place.line = names_.add(text_of(users == frames->end() ? frames->front() : *users));
+  place.place = &place_for(text_of(users == frames->end() ? frames->front() : *users));
+  place.line = place.place->name;
   place.cut = json.value("cut", nlohmann::json(false)) == true;
   by_number_[line.stack] = &place;
   if (frames_ + frames->size() > MAX_FRAMES) return;

@@ -20,6 +20,7 @@ struct RangePlace {
   std::size_t number = 0;              // from 0
   std::size_t depth = 0;               // how many are around it
   std::uint64_t names = 0;             // how many names this stands for
+  bool is_line = false;                // of Python: see PythonPlaces
 };
 
 // "generate / decode": with the names around it.

@@ -1,5 +1,5 @@
 // Ranges as answers show them: names in a range that differ only in digits, such as steps, are one
-// where there are many.
+// where there are many. Lines of Python stay apart.
 #pragma once
 
 #include <cstdint>

@@ -8,12 +8,13 @@ Json gaps_json(const Idle& idle, const GpusAtWork& measured, const SampledGpus& 
                GapsBy by) {
   Json json = idle_json(idle);
   if (measured.any()) json["measured"] = gpus_at_work_json(measured);
-  if (by == GapsBy::range) {
+  if (by != GapsBy::gap) {
     auto any = [](std::uint64_t) { return true; };
-    json["idle_by_range"] = idle_by_range_json(idle.idle_by_range().rows(idle.names(), any));
+    std::string key = "idle_by_" + word_of(by);
+    json[key] = idle_by_range_json(idle.idle_by_range().rows(idle.names(), any), by);
     if (measured.any())
-      json["measured"]["idle_by_range"] =
-          idle_by_range_json(measured.idle_by_range().rows(measured.names(), any));
+      json["measured"][key] =
+          idle_by_range_json(measured.idle_by_range().rows(measured.names(), any), by);
   }
   if (Json gpus = sampled.json(); !gpus.empty()) json["sampled_gpus"] = gpus;
   return json;

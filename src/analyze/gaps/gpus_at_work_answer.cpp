@@ -383,7 +383,8 @@ void add_gpus_at_work(Page& page, const GpusAtWork& times, const InferenceTime& 
   add_causes(page, times, shown);
   if (by == GapsBy::gap) return add_longest(page, times);
   auto any = [](std::uint64_t) { return true; };
-  add_idle_by_range(page, "idle by range", times.idle_by_range().rows(times.names(), any), at_most);
+  add_idle_by_range(page, "idle by {}", times.idle_by_range().rows(times.names(), any), at_most,
+                    by);
 }
 
 }  // namespace cudabpf::analyze

@@ -1,5 +1,7 @@
 #include "analyze/gaps/idle_by_range.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -85,15 +87,24 @@ std::vector<Row> IdleByRange::rows(const Names& names,
   return rows;
 }
 
-Json idle_by_range_json(const std::vector<Row>& rows) {
-  return list_of(rows, RANGE_GAP_COLUMNS, time_of(rows));
+std::string word_of(GapsBy by) { return by == GapsBy::line ? "line" : "range"; }
+
+Json idle_by_range_json(const std::vector<Row>& rows, GapsBy by) {
+  Json json = Json::array();
+  for (const Row& row : rows) {
+    Json one = {{word_of(by), row.name}};
+    one.update(json_of(row, std::span(RANGE_GAP_COLUMNS).subspan(1), time_of(rows)));
+    json.push_back(std::move(one));
+  }
+  return json;
 }
 
-void add_idle_by_range(Page& page, std::string title, const std::vector<Row>& rows,
-                       std::size_t at_most) {
+void add_idle_by_range(Page& page, std::string_view title, const std::vector<Row>& rows,
+                       std::size_t at_most, GapsBy by) {
   constexpr std::size_t NAME_ROOM = 48;
-  Table table = table_of(std::move(title), RANGE_GAP_COLUMNS, NAME_ROOM);
-  add_rows(table, rows, at_most, "ranges", cells_in(RANGE_GAP_COLUMNS, page, time_of(rows)));
+  std::string word = word_of(by);
+  Table table = table_of(fmt::format(fmt::runtime(title), word), RANGE_GAP_COLUMNS, NAME_ROOM);
+  add_rows(table, rows, at_most, word + "s", cells_in(RANGE_GAP_COLUMNS, page, time_of(rows)));
   if (!table.empty()) table.add_to(page);
 }
 

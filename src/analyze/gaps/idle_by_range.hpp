@@ -1,5 +1,5 @@
-// Idle times by the program's own range in which the host was late: that of the call that ended
-// them.
+// Idle times by the program's own range, or line of its Python, in which the host was late: that of
+// the call that ended them.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace cudabpf::analyze {
 
-// What the answer about idle times lists: the longest, or the ranges with most of them.
-enum class GapsBy : std::uint8_t { gap, range };
+// What the answer about idle times lists: the longest, or the ranges or lines with most of them.
+enum class GapsBy : std::uint8_t { gap, range, line };
 
 class IdleByRange {
  public:
@@ -55,8 +55,12 @@ class IdleByRange {
 };
 
 Json causes_json(const IdleTimes& times);
-Json idle_by_range_json(const std::vector<IdleByRange::Figures>& rows);
-void add_idle_by_range(Page& page, std::string title, const std::vector<IdleByRange::Figures>& rows,
-                       std::size_t at_most);
+// "range" or "line".
+std::string word_of(GapsBy by);
+Json idle_by_range_json(const std::vector<IdleByRange::Figures>& rows, GapsBy by);
+// `title`: "idle by {}".
+void add_idle_by_range(Page& page, std::string_view title,
+                       const std::vector<IdleByRange::Figures>& rows, std::size_t at_most,
+                       GapsBy by);
 
 }  // namespace cudabpf::analyze

@@ -185,12 +185,12 @@ void add_idle_times(Page& page, const Execution& execution, std::size_t at_most,
   for (std::size_t i = 0; i < std::min(at_most, processes.size()); i++)
     add_notes(page, processes[i], idle.names());
   if (idle.processes().empty()) page.line("Nothing was launched or copied.");
-  if (by == GapsBy::range)
+  if (by != GapsBy::gap)
     add_idle_by_range(
-        page, "idle by range, at least",
+        page, "idle by {}, at least",
         idle.idle_by_range().rows(
             idle.names(), [&](std::uint64_t process) { return !gpus.is_measured(process); }),
-        at_most);
+        at_most, by);
   else
     add_gaps(page, "longest idle", unmeasured(idle.longest_idle()), idle.names(), several);
   add_times(page, "from a launch to the next", processes, execution, at_most, false,

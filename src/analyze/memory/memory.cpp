@@ -44,7 +44,7 @@ void Memory::line(const Line& line) {
   line_ = nullptr;
   if (line.meaning->memory == MemoryEffect::alloc && !line.has(Field::ret))
     not_returned_ += part_.has(line);
-  if (by_ == By::range) return;
+  if (by_ != By::process) return;
   for (const Process* gone : line.gone) holder_by_number_.erase(gone->number);
   if (line.kind != LineKind::process || !line.process) return;
   if (auto at = holder_by_number_.find(line.process->number); at != holder_by_number_.end())
@@ -53,7 +53,7 @@ void Memory::line(const Line& line) {
 
 // Of a block that the current line allocates.
 std::size_t Memory::new_holder(const Block& block) {
-  const RangePlace* place = by_ == By::range && line_ ? line_->place : nullptr;
+  const RangePlace* place = by_ != By::process && line_ ? line_->place : nullptr;
   std::uint64_t number = by_ == By::process ? block.process : place ? place->number + 1 : 0;
   auto [at, is_new] = holder_by_number_.try_emplace(number, holders_.size());
   if (!is_new) return at->second;
@@ -62,15 +62,15 @@ std::size_t Memory::new_holder(const Block& block) {
   holder.others = at->second == MAX_HOLDERS;
   if (holder.others) return at->second;
   holder.place = place;
-  if (by_ == By::range) return at->second;
+  if (by_ != By::process) return at->second;
   holder.pid = block.pid;
   holder.comm = line_ && line_->process ? line_->process->comm : Name{};
   return at->second;
 }
 
 Memory::Holder& Memory::holder_of(const Block& block) {
-  return holders_[by_ == By::range ? holder_by_block_.at(block.number)
-                                   : holder_by_number_.at(block.process)];
+  return holders_[by_ != By::process ? holder_by_block_.at(block.number)
+                                     : holder_by_number_.at(block.process)];
 }
 
 // Until now blocks were followed as in the part: of all that, only what is held goes into it.
@@ -127,7 +127,7 @@ void Memory::allocated(const Block& block) {
   if (block.since >= part_.to) return;
   add(all_, block);
   std::size_t holder = new_holder(block);
-  if (by_ == By::range) holder_by_block_[block.number] = holder;
+  if (by_ != By::process) holder_by_block_[block.number] = holder;
   add(holders_[holder], block);
   Churn& churn = churn_of(block.size);
   churn.allocations++;
@@ -144,7 +144,7 @@ void Memory::ended(const Block& block, std::uint64_t ts, Ended how) {
   if (block.since >= part_.to) return;
   drop(all_, block, ts, how);
   drop(holder_of(block), block, ts, how);
-  if (by_ == By::range) holder_by_block_.erase(block.number);
+  if (by_ != By::process) holder_by_block_.erase(block.number);
   if (how == Ended::freed) {
     if (ts >= part_.to) return;
     Churn& churn = churn_of(block.size);

@@ -25,7 +25,7 @@ class Memory : public Analysis, private LiveMemory::Listener {
  public:
   using Block = LiveMemory::Block;
   using Ended = LiveMemory::Ended;
-  enum class By : std::uint8_t { process, range };
+  enum class By : std::uint8_t { process, range, line };
   using ByKind = std::array<std::uint64_t, MEMORY_KINDS>;
 
   // Pinned host memory is not GPU memory, and is counted separately.
@@ -162,6 +162,9 @@ class Memory : public Analysis, private LiveMemory::Listener {
 std::string_view to_string(Memory::Fate fate);
 // "4242 python"; printable.
 std::string name_of(const Memory& memory, const Memory::Holder& holder);
+// "process", "range" or "line".
+std::string what_holds(const Memory& memory);
+std::string several_hold(const Memory& memory);
 Json memory_json(const Memory& memory);
 Json memory_columns();  // of blocks, for the page of `report`
 void add_memory(Page& page, const Memory& memory, std::size_t at_most);

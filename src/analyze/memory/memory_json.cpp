@@ -27,7 +27,7 @@ Json peak_json(const Memory& memory, const Memory::Holder& holder, Memory::Side 
 Json holder_json(const Memory& memory, const Memory::Holder& holder) {
   Json json;
   if (holder.pid) json = {{"pid", holder.pid}, {"comm", memory.names().text(holder.comm)}};
-  if (holder.place) json = {{"range", path_text(*holder.place, memory.names())}};
+  if (holder.place) json = {{what_holds(memory), path_text(*holder.place, memory.names())}};
   Json points = Json::object();
   auto columns = memory.columns(holder.curve, CURVE_POINTS);
   for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++) {
@@ -75,7 +75,7 @@ Json memory_json(const Memory& memory) {
   }
   return {
       {"all", holder_json(memory, memory.all())},
-      {memory.by() == Memory::By::range ? "ranges" : "processes", holders},
+      {several_hold(memory), holders},
       {"never_freed", memory.frees_left_out() ? Json()
                                               : Json{{"blocks", memory.never_freed_blocks()},
                                                      {"bytes", memory.never_freed_bytes()},

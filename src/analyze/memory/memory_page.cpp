@@ -17,13 +17,6 @@ constexpr std::size_t PROCESSES_SHOWN = 4, GROUPS_SHOWN = 6, MAX_SHOWN = 5, UNKN
 constexpr std::size_t index(Memory::Side side) { return static_cast<std::size_t>(side); }
 constexpr auto GPU = index(Memory::Side::gpu), HOST = index(Memory::Side::host);
 
-std::string_view what_holds(const Memory& memory) {
-  return memory.by() == Memory::By::range ? "range" : "process";
-}
-std::string_view several_hold(const Memory& memory) {
-  return memory.by() == Memory::By::range ? "ranges" : "processes";
-}
-
 void add_figures(Page& page, const Memory& memory) {
   Table table("memory",
               {{"allocations", 1}, {"allocated", 2}, {"freed", 2}, {"peak"}, {"at the end"}});
@@ -216,9 +209,17 @@ std::string_view to_string(Memory::Fate fate) {
   return NAMES[static_cast<std::size_t>(fate)];
 }
 
+std::string what_holds(const Memory& memory) {
+  constexpr std::string_view WORDS[] = {"process", "range", "line"};
+  return std::string(WORDS[static_cast<std::size_t>(memory.by())]);
+}
+std::string several_hold(const Memory& memory) {
+  return what_holds(memory) + (memory.by() == Memory::By::process ? "es" : "s");
+}
+
 std::string name_of(const Memory& memory, const Memory::Holder& holder) {
   if (holder.others) return fmt::format("all other {}", several_hold(memory));
-  if (memory.by() == Memory::By::range)
+  if (memory.by() != Memory::By::process)
     return holder.place ? printable(path_text(*holder.place, memory.names())) : "(no range)";
   std::string pid = std::to_string(holder.pid);
   return holder.comm ? pid + " " + printable(std::string(memory.names().text(holder.comm))) : pid;

@@ -8,7 +8,6 @@
 
 #include "analyze/columns.hpp"
 #include "analyze/derived/processes.hpp"
-#include "analyze/derived/python_places.hpp"
 #include "analyze/derived/shown_ranges.hpp"
 
 namespace cudabpf::analyze {
@@ -23,7 +22,7 @@ constexpr std::array<std::pair<std::string_view, Calls::By>, 9> BY = {{
     {"stream", Calls::By::stream},
     {"kernel", Calls::By::kernel},
     {"range", Calls::By::range},
-    {"line", Calls::By::line},
+    {"line", Calls::By::range},  // see TraceReader::place_by_line
     {"container", Calls::By::container},
 }};
 
@@ -110,8 +109,6 @@ Calls::Key Calls::key_of(const Line& line) const {
       return {0, line.kernel.id, {}};
     case By::range:
       return {0, line.place ? line.place->number + 1 : 0, {}};
-    case By::line:
-      return {0, line.python ? line.python->line.id : 0, {}};
     case By::container:
       return {line.process->known ? 0U : 1U, line.process->container.id, {}};
   }
@@ -141,8 +138,6 @@ std::string Calls::name_of(const Line& line) const {
       return line.kernel ? std::string(names_.text(line.kernel)) : "(no kernel)";
     case By::range:
       return {};  // see groups()
-    case By::line:
-      return line.python ? std::string(names_.text(line.python->line)) : "(no line)";
     case By::container:
       if (line.process->container) return std::string(names_.text(line.process->container));
       return line.process->known ? "(no container)" : "(not known)";

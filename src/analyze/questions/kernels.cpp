@@ -16,10 +16,11 @@ namespace cudabpf::analyze {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Kernels::By>, 3> GROUPED_BY = {{
+constexpr std::array<std::pair<std::string_view, Kernels::By>, 4> GROUPED_BY = {{
     {"configuration", Kernels::By::configuration},
     {"name", Kernels::By::name},
     {"range", Kernels::By::range},
+    {"line", Kernels::By::range},  // see TraceReader::place_by_line
 }};
 
 // `Call`: its line, or what is known of it later.

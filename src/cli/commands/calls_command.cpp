@@ -30,6 +30,7 @@ analyze::Json json_of(const std::vector<analyze::Calls::Group>& groups, analyze:
 
 Result<int> print_calls(const CallsFlags& flags) {
   auto reader = TRY(open_trace(flags));
+  if (flags.by == "line") reader->place_by_line();
   auto by = *analyze::Calls::by(flags.by);
   analyze::Calls calls(reader->names(), by);
   return answer(

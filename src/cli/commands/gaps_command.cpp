@@ -22,7 +22,10 @@ struct GapsFlags : TraceFlags {
 
 Result<int> print_gaps(const GapsFlags& flags) {
   auto reader = TRY(open_trace(flags));
-  auto by = flags.by == "range" ? analyze::GapsBy::range : analyze::GapsBy::gap;
+  if (flags.by == "line") reader->place_by_line();
+  auto by = flags.by == "range"  ? analyze::GapsBy::range
+            : flags.by == "line" ? analyze::GapsBy::line
+                                 : analyze::GapsBy::gap;
   analyze::Execution execution(reader->names(), {}, flags.top.rows, reader->facts().part);
   analyze::ExecutionWaits waits(reader->names(), execution, reader->facts().part);
   analyze::SampledGpus gpus;
@@ -49,10 +52,11 @@ void add_gaps(CLI::App& app, Action& action) {
        "gaps --by range traces/example-ranges.jsonl.zst   in which of the program's ranges"});
   add_time(*sub, *flags);
   one_of(sub->add_option("--by", flags->by,
-                         "List the longest gaps, or the program's ranges in which they ended"),
-         {"gap", "range"})
+                         "List the longest gaps, or the program's ranges or lines of Python in "
+                         "which they ended"),
+         {"gap", "range", "line"})
       ->capture_default_str();
-  add_top(*sub, flags->top, "Show at most the N longest, or N ranges");
+  add_top(*sub, flags->top, "Show at most the N longest, or N ranges or lines");
   sub->callback([flags, &action] { action = [flags] { return print_gaps(*flags); }; });
 }
 

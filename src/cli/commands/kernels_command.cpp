@@ -40,6 +40,7 @@ void print_lines(const analyze::Kernels& kernels, By by, const Top& top) {
 
 Result<int> print_kernels(const KernelsFlags& flags) {
   auto reader = TRY(open_trace(flags));
+  if (flags.by == "line") reader->place_by_line();
   By by = *analyze::Kernels::by(flags.by);
   analyze::Kernels kernels(reader->names(), by);
   if (!flags.jsonl)
@@ -71,6 +72,7 @@ void add_kernels(CLI::App& app, Action& action) {
                   {"kernels traces/h200-gpt2.jsonl.zst",
                    "kernels --by name --top 10 traces/h200-gpt2.jsonl.zst",
                    "kernels --by range traces/example-ranges.jsonl.zst",
+                   "kernels --by line traces/example-python.jsonl.zst",
                    "kernels --iteration last traces/h200-gpt2.jsonl.zst",
                    "kernels --jsonl traces/h200-gpt2.jsonl.zst | jq -r .kernel   whole names"});
   sub->add_flag("--jsonl", flags->jsonl,
@@ -78,9 +80,9 @@ void add_kernels(CLI::App& app, Action& action) {
       ->excludes("--json");
   add_time(*sub, *flags)->excludes("--jsonl");
   one_of(sub->add_option("--by", flags->by, "What to group launches by"),
-         {"configuration", "name", "range"})
+         {"configuration", "name", "range", "line"})
       ->capture_default_str();
-  add_top(*sub, flags->top, "Show at most N kernels, of each range with --by range");
+  add_top(*sub, flags->top, "Show at most N kernels, of each range or line with --by");
   sub->callback([flags, &action] { action = [flags] { return print_kernels(*flags); }; });
 }
 

@@ -22,7 +22,10 @@ struct MemoryFlags : TraceFlags {
 Result<int> print_memory(const MemoryFlags& flags) {
   TRY(is_no_trace(flags.svg, flags.paths));
   auto reader = TRY(open_trace(flags));
-  auto by = flags.by == "range" ? analyze::Memory::By::range : analyze::Memory::By::process;
+  if (flags.by == "line") reader->place_by_line();
+  auto by = flags.by == "range"  ? analyze::Memory::By::range
+            : flags.by == "line" ? analyze::Memory::By::line
+                                 : analyze::Memory::By::process;
   analyze::Memory memory(reader->names(), reader->facts().part, by);
   TRY(read_trace(*reader, {&memory}));
   print_answer(flags, reader->facts(),
@@ -52,9 +55,11 @@ void add_memory(CLI::App& app, Action& action) {
                    "memory --svg memory.svg traces/h200-gpt2.jsonl.zst   also as a picture",
                    "memory --by range trace.jsonl   by the program's range that allocated it"});
   add_time(*sub, *flags);
-  one_of(sub->add_option("--by", flags->by,
-                         "What to tell apart: processes, or the program's ranges that allocated"),
-         {"process", "range"})
+  one_of(
+      sub->add_option("--by", flags->by,
+                      "What to tell apart: processes, or the program's ranges or lines of Python "
+                      "that allocated"),
+      {"process", "range", "line"})
       ->capture_default_str();
   sub->add_option("--svg", flags->svg,
                   "Also draw it into this SVG file, for any browser; -: stdout")

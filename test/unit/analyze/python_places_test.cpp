@@ -78,8 +78,13 @@ TEST_CASE("Files of packages and of Python's own library") {
 
 TEST_CASE("Calls by the line that made them") {
   LineParser parser;
+  DerivedFields derived(parser.names());
+  derived.place_by_line();
   Calls calls(parser.names(), *Calls::by("line"));
-  auto seen = each_line(parser, training().text, [&](const Line& line) { calls.line(line); });
+  auto seen = each_line(parser, training().text, [&](Line line) {
+    derived.fill_in(line);
+    calls.line(line);
+  });
   std::string rows;
   for (const auto& group : calls.groups())
     rows += fmt::format("{} {};", group.name, group.all.count);
