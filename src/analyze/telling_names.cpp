@@ -13,7 +13,7 @@ constexpr int DEEPEST = 4;                 // arguments of arguments
 constexpr std::size_t MAX_READ = 1 << 13;  // of a made-up name; real ones reach 5,000
 constexpr std::size_t MAX_ARGUMENTS = 64;  // looked at; real ones have fewer
 
-using Texts = std::vector<std::string_view>;
+using NameTexts = std::vector<std::string_view>;
 
 // Whole characters of it.
 std::string_view readable(std::string_view name) {
@@ -51,13 +51,13 @@ std::string function_name(std::string_view full) {
 }
 
 // The arguments of all texts, place by place: first types and functions, then numbers.
-std::vector<Texts> telling_first(const std::vector<Texts>& arguments, std::size_t places) {
-  std::vector<Texts> all;
+std::vector<NameTexts> telling_first(const std::vector<NameTexts>& arguments, std::size_t places) {
+  std::vector<NameTexts> all;
   for (std::size_t place = 0; place < places; place++) {
     all.emplace_back();
-    for (const Texts& of : arguments) all.back().push_back(place < of.size() ? of[place] : "");
+    for (const NameTexts& of : arguments) all.back().push_back(place < of.size() ? of[place] : "");
   }
-  std::stable_partition(all.begin(), all.end(), [](const Texts& here) {
+  std::stable_partition(all.begin(), all.end(), [](const NameTexts& here) {
     return std::any_of(here.begin(), here.end(), [](std::string_view argument) {
       return argument.find("::") != std::string_view::npos;
     });
@@ -65,10 +65,10 @@ std::vector<Texts> telling_first(const std::vector<Texts>& arguments, std::size_
   return all;
 }
 
-std::vector<std::string> differences(const Texts& texts, int depth);
+std::vector<std::string> differences(const NameTexts& texts, int depth);
 
 // What best distinguishes these arguments, which are not all the same.
-std::vector<std::string> parts_of(const Texts& arguments, int depth) {
+std::vector<std::string> parts_of(const NameTexts& arguments, int depth) {
   std::vector<std::string> names, parts;
   for (std::string_view argument : arguments) {
     names.push_back(without_scopes(argument));
@@ -79,22 +79,22 @@ std::vector<std::string> parts_of(const Texts& arguments, int depth) {
 }
 
 // For each, the template arguments that distinguish it from the others, and no more.
-std::vector<std::string> differences(const Texts& texts, int depth) {
-  std::vector<Texts> arguments;
+std::vector<std::string> differences(const NameTexts& texts, int depth) {
+  std::vector<NameTexts> arguments;
   std::size_t most = 0;
   for (std::string_view text : texts) {
-    Texts all = template_arguments(text);
+    NameTexts all = template_arguments(text);
     arguments.emplace_back(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(
                                                           std::min(all.size(), MAX_ARGUMENTS)));
     most = std::max(most, arguments.back().size());
   }
   std::vector<std::string> different(texts.size());
-  for (const Texts& here : telling_first(arguments, most)) {
+  for (const NameTexts& here : telling_first(arguments, most)) {
     HashMap<std::string, std::vector<std::size_t>> alike;
     for (std::size_t i = 0; i < different.size(); i++) alike[different[i]].push_back(i);
     if (alike.size() == different.size()) break;
     for (const auto& [so_far, places] : alike) {
-      Texts differing;
+      NameTexts differing;
       for (std::size_t place : places) differing.push_back(here[place]);
       if (all_same(differing)) continue;
       std::vector<std::string> parts = parts_of(differing, depth);
@@ -115,7 +115,7 @@ std::vector<std::string> telling_names(const std::vector<std::string_view>& name
     namesakes[telling.back()].push_back(i);
   }
   for (const auto& [name, places] : namesakes) {
-    Texts full;
+    NameTexts full;
     for (std::size_t place : places) full.push_back(readable(names[place]));
     if (all_same(full)) continue;
     std::vector<std::string> different = differences(full, 0);

@@ -158,10 +158,10 @@ void count_in(const Bar& bar, const TimeScale& scale, Add&& add) {
 
 namespace {
 
-using Columns = std::vector<Timeline::Busy>;
+using BusyColumns = std::vector<Timeline::Busy>;
 
 // Adds a bar that was busy for `time` of `where`.
-void add_bar(Columns& columns, const Bar& bar, const TimeSpan& where, std::uint64_t time,
+void add_bar(BusyColumns& columns, const Bar& bar, const TimeSpan& where, std::uint64_t time,
              const TimeScale& scale) {
   Alike total = bar.total();
   double each = total.time ? static_cast<double>(time) / static_cast<double>(total.time) : 0;
@@ -185,7 +185,7 @@ void add_bar(Columns& columns, const Bar& bar, const TimeSpan& where, std::uint6
 }  // namespace
 
 std::vector<Timeline::Busy> busy_columns(const QueueBars& queue, const TimeScale& scale) {
-  Columns columns(scale.width());
+  BusyColumns columns(scale.width());
   queue.each_time([&](const Bar& bar, const TimeSpan& where, std::uint64_t time) {
     add_bar(columns, bar, where, time, scale);
   });
@@ -193,7 +193,7 @@ std::vector<Timeline::Busy> busy_columns(const QueueBars& queue, const TimeScale
 }
 
 std::vector<Timeline::Busy> busy_columns(const Timeline::OfThread& thread, const TimeScale& scale) {
-  Columns columns(scale.width());
+  BusyColumns columns(scale.width());
   for (const Bar& bar : thread.bars[CALLS]) add_bar(columns, bar, bar, bar.total().time, scale);
   for (const Bar& bar : thread.bars[DRIVER])
     count_in(bar, scale,
