@@ -121,6 +121,8 @@ static bool fill_block(__u8* block, struct ci_entry* entry, const struct ci_site
                              .plan = site->plan,
                              .launch = site->launch != 0,
                              .looks = site->looks != 0,
+                             .describes = site->describes != 0,
+                             .code = code,
                              .above = (__u8)site->above,
                              .taped = site->taped};
   __builtin_memcpy(entry->reads, site->reads, sizeof(entry->reads));

@@ -37,6 +37,7 @@ enum cb_kind {
   CB_GPU_BATCH = 16,     /* the end of a batch of GPU operations: cb_gpu_batch */
   CB_GPU_WINDOW = 17,    /* GPU times are recorded from now on, or no more: cb_gpu_window */
   CB_RANGE = 18,         /* the program's own ranges, by NVTX: cb_range (ranges.h) */
+  CB_LT_LAYOUT = 19, /* what lies where in cuBLASLt's descriptors: cb_lt_layout (descriptors.h) */
 };
 
 enum cb_flag {

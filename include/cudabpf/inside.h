@@ -18,7 +18,7 @@
 namespace cudabpf::abi {
 #endif
 
-#define CI_VERSION 11
+#define CI_VERSION 12
 
 /* In the traced program's environment. */
 #define CI_INJECTION "CUDA_INJECTION64_PATH" /* the library that libcuda loads in cuInit */
@@ -108,6 +108,7 @@ struct ci_site {
   struct cb_read reads[CB_MAX_READS]; /* until CB_READ_NOTHING */
   __u8 launch;                        /* it launches a kernel, whose name is read if it is new */
   __u8 looks;                         /* a library that is new in the process calls this early */
+  __u8 describes;                     /* it is given cuBLASLt's descriptors */
   __u8 kept;                          /* length of the first instruction */
   __u8 moved;                         /* length of the whole instructions that the jump covers */
   __u8 copied;                        /* length of their copy, which may be longer */

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "cudabpf/abi.h"
+#include "cudabpf/descriptors.h"
 #include "cudabpf/ranges.h"
 
 namespace cudabpf {
@@ -31,6 +32,7 @@ struct Record {
   const abi::cb_gpu_batch* gpu_batch = nullptr;
   const abi::cb_gpu_window* gpu_window = nullptr;
   const abi::cb_range* range = nullptr;
+  const abi::cb_lt_layout* lt_layout = nullptr;
   std::span<const std::byte> parameters;  // driver: what `structure` points to
 };
 

@@ -34,6 +34,7 @@ void CallPairing::fill_frame(Frame& frame, const Record& record, const Function&
   frame.payload = record.payload;
   if (record.has_text) frame.text.assign(record.text);
   frame.details = describe_entry(function, record.words, record.structure);
+  frame.structure = record.structure;
   frame.devices = listed_devices(function, record.structure);
 }
 
@@ -106,6 +107,7 @@ Call CallPairing::call_of(const Frame& frame, ThreadId of) const {
   call.devices = frame.devices;
   call.payload = frame.payload;
   call.kernel = frame.kernel;
+  call.product = frame.product ? &*frame.product : nullptr;
   call.communicator = frame.communicator.get();
   call.sequence = frame.sequence;
   call.group = frame.group;

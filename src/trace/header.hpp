@@ -57,6 +57,7 @@ struct TraceHeader {
   std::string driver_way, gpu_timing;
   std::uint64_t gpu_window_ns = 0, gpu_period_ns = 0;
   bool ranges = false;  // the program's own were to be recorded
+  bool shapes = false;  // products of matrices were
   bool redacted = false;
   std::uint64_t ring_size = 0;
   std::optional<TraceClocks> clocks;

@@ -55,6 +55,7 @@ bool may_come_from_inside(const abi::cb_head& head) {
     case abi::CB_GPU_BATCH:
     case abi::CB_GPU_WINDOW:
     case abi::CB_RANGE:
+    case abi::CB_LT_LAYOUT:
       return true;
     default:
       return false;

@@ -14,6 +14,7 @@
 #include "correlate/learners/driver_calls.hpp"
 #include "correlate/learners/gpu_operations.hpp"
 #include "correlate/learners/kernel_names.hpp"
+#include "correlate/learners/products.hpp"
 #include "correlate/learners/ranges.hpp"
 
 namespace cudabpf {
@@ -23,6 +24,7 @@ class Learners {
   Learners(OpenTrace& trace, OpenCalls& open, Bounds& bounds, const Coverage& coverage,
            DriverCalls::DeviceOf driver_device, DriverVersion driver_version)
       : driver_calls(std::move(driver_device), driver_version, bounds, open, trace),
+        products(bounds),
         devices(coverage.devices, bounds),
         allocations(coverage.memory, coverage.ends(), bounds),
         names(bounds),
@@ -76,6 +78,7 @@ class Learners {
 
   // Some also learn from records of their own.
   DriverCalls driver_calls;
+  Products products;
   CallDevices devices;
   Allocations allocations;
   KernelNames names;
@@ -87,8 +90,8 @@ class Learners {
  private:
   template <typename Feed>
   void each(Feed&& feed) {
-    auto in_order = std::tie(driver_calls, devices, allocations, names, graphs, communicators,
-                             ranges, gpu_operations);
+    auto in_order = std::tie(driver_calls, products, devices, allocations, names, graphs,
+                             communicators, ranges, gpu_operations);
     std::apply([&](auto&... learner) { (feed(learner), ...); }, in_order);
   }
 
