@@ -88,6 +88,10 @@ for subcommand in ("summary", "gaps", "timeline"):
 EXAMPLE_RANGES = "traces/example-ranges.jsonl.zst"
 ANSWERS["ranges"] = ["ranges", EXAMPLE_RANGES]
 ANSWERS["ranges-none"] = ["ranges", GPT2]
+# A program that multiplies matrices; matrix_products.py makes the trace.
+EXAMPLE_GEMMS = "traces/example-gemms.jsonl.zst"
+ANSWERS["gemms"] = ["gemms", EXAMPLE_GEMMS]
+ANSWERS["gemms-none"] = ["gemms", GPT2]
 ANSWERS["calls-by-range"] = ["calls", "--by", "range", "--iteration", "2", EXAMPLE_RANGES]
 STATUS = {"diff-conditions": 118, "diff-repeated": 118, "diff-graphs": 119, "diff-measured": 118,
           "diff-measured-otherwise": 119}  # of others: 0
