@@ -29,9 +29,12 @@ struct ci_entry {
   struct cb_plan plan;
   struct cb_read reads[CB_MAX_READS];
   bool launch;
-  bool looks; /* a library that has just been loaded calls this early */
-  __u8 stack; /* enum ci_stack */
-  __u8 above; /* how many words above the return address its arguments may need */
+  bool looks;       /* a library that has just been loaded calls this early */
+  bool describes;   /* it is given cuBLASLt's descriptors, */
+  __u32 shown;      /* of which this generation of the process has shown what lies where */
+  const void* code; /* the function */
+  __u8 stack;       /* enum ci_stack */
+  __u8 above;       /* how many words above the return address its arguments may need */
   struct ci_taped taped;
 };
 
@@ -39,7 +42,7 @@ struct ci_entry {
 #define CI_REGISTER_ARGS 6
 struct ci_frame {
   __u64 args[CI_REGISTER_ARGS];
-  const struct ci_entry* entry;
+  struct ci_entry* entry;
   __u64 sp;     /* the stack pointer at the function's entry: the return address lies there */
   __u64 result; /* rax */
   union {
@@ -207,6 +210,11 @@ struct ci_gpu_wish {
 };
 /* Records that from now on. */
 HIDDEN void ci_time_gpus(const struct ci_gpu_wish* wish);
+
+/* ----- what cuBLASLt's descriptors say (descriptors.c) */
+
+/* Records once what lies where in those of the library that has this function. */
+HIDDEN void ci_show_descriptors(struct ci_thread* thread, struct ci_entry* entry);
 
 /* ----- the system (system.c): calls that are no cancellation points */
 

@@ -122,6 +122,8 @@ static bool fill_block(__u8* block, struct ci_entry* entry, const struct ci_site
                              .launch = site->launch != 0,
                              .looks = site->looks != 0,
                              .stack = site->stack,
+                             .describes = site->describes != 0,
+                             .code = code,
                              .above = (__u8)site->above,
                              .taped = site->taped};
   __builtin_memcpy(entry->reads, site->reads, sizeof(entry->reads));

@@ -132,6 +132,7 @@ bool ci_enter(struct ci_frame* frame) {
   if (unlikely(plan.forgets_names) && ci_state() == CI_TRACED)
     __atomic_fetch_add(&ci_process->names_epoch, 1, __ATOMIC_RELAXED);
   if (!thread) return false;
+  if (unlikely(entry->describes)) ci_show_descriptors(thread, frame->entry);
   /* What is on the stack is arguments, or nothing: where the memory ends, they end. */
   frame->above = ci_words_at(frame->sp + 8, entry->above, frame->sp);
   __u64 payload = taped ? ci_tape_enter(frame) : 0;

@@ -12,13 +12,14 @@ import sys
 
 from tables import TableError, read_rows
 
-SCALARS = {"u8", "u16", "u32", "u64", "i32", "f32", "location", "nccl_type", "nccl_op",
+SCALARS = {"u8", "u16", "u32", "u64", "i32", "f32", "location", "nccl_type", "nccl_op", "blas_op", "cuda_type", "compute_type",
            "count", "rank", "ranks", "root", "peer", "color", "key"}
 ADDRESSES = {"ptr", "ptr32", "hptr"}
 HANDLES = {"stream", "context", "module", "library", "function", "kernel", "event", "graph", "graph_exec",
-           "node", "array", "pool", "mem_handle", "comm", "window", "handle", "device"}
+           "node", "array", "pool", "mem_handle", "comm", "window", "blas", "handle", "device"}
 STRUCTS = {"memcpy2d", "memcpy3d", "memcpy3d_peer", "launch_config", "launch_params", "alloc_prop",
-           "pool_props", "kernel_node", "kernel_node_v1", "memset_node", "alloc_node", "graph_node", "sizes", "comm_id", "devices"}
+           "pool_props", "kernel_node", "kernel_node_v1", "memset_node", "alloc_node", "graph_node", "sizes", "comm_id", "devices",
+           "lt_product", "lt_matrix"}
 VALUES = SCALARS | ADDRESSES | HANDLES
 COUNTED = {"in.devices"}  # arrays that need a count
 PROFILES = {"light": "light", "default": "default_", "full": "full"}
@@ -38,6 +39,9 @@ GRAPH_ACTIONS = {"create", "clone", "destroy", "add_node", "remove_node", "set_n
 NODE_ACTIONS = {"add_node", "set_node", "set_exec_node"}
 KINDS = {"device", "async", "managed", "host", "vmm"}
 COLUMNS = ["symbol", "name", "type", "op", "profile", "args", "attrs"]
+# Of a product's elements and of its sums, where no argument says it.
+ELEMENTS = {"R_16F", "R_16BF", "R_32F", "R_64F", "C_32F", "C_64F"}
+SUMS = {"16F", "32F", "64F"}
 # What a row of meanings.tsv may say, and of which enum it is a value in include/cudabpf/meaning.hpp.
 WORK = {"launch", "set", "to_device", "to_host", "copy", "wait", "memory", "module", "setup", "other"}
 FACTS = {
@@ -184,12 +188,22 @@ class Meanings:
         out.write("};\n\n")
 
 
+def element_types(attrs):
+    """What a product's name says of its elements, as a C++ ElementTypes"""
+    elements, sums = attrs.get("elements", "unknown"), attrs.get("compute", "unknown")
+    sums = re.sub(r"(\d+)F", r"F\1", sums)
+    if elements == sums == "unknown":
+        return "{}"
+    return f'{{CudaType::{elements}, CudaType::{attrs.get("result", elements)}, ComputeType::{sums}}}'
+
+
 def parse_row(row):
     attrs = dict(part.partition("=")[::2] for part in row["attrs"].split())
-    unknown = set(attrs) - {"kind", "async", "size", "names", "ctx", "graph", "node", "memory", "no_result"}
+    unknown = set(attrs) - {"kind", "async", "size", "names", "ctx", "graph", "node", "memory", "no_result", "elements", "result", "compute"}
     if unknown:
         raise TableError(f"unknown attribute '{sorted(unknown)[0]}'")
-    for attr, known in (("kind", KINDS), ("graph", GRAPH_ACTIONS), ("node", FACTS["node"][1]), ("memory", MEMORY_EFFECTS)):
+    for attr, known in (("kind", KINDS), ("graph", GRAPH_ACTIONS), ("node", FACTS["node"][1]), ("memory", MEMORY_EFFECTS),
+                        ("elements", ELEMENTS), ("result", ELEMENTS), ("compute", SUMS)):
         if attr in attrs and attrs[attr] not in known:
             raise TableError(f"unknown {attr} '{attrs[attr]}'")
     if "node" in attrs and "graph" not in attrs:
@@ -236,7 +250,7 @@ def parse_row(row):
         f'Profile::{PROFILES[row["profile"]]}, {str("async" in attrs).lower()}, '
         f'NamesEffect::{attrs.get("names", "none")}, ContextEffect::{attrs.get("ctx", "none")}, '
         f'GraphAction::{attrs.get("graph", "none")}, NodeWork::{node}, '
-        f'MemoryEffect::{identifier(attrs.get("memory", "none"))}, {size}'), stack_words, str("no_result" not in attrs).lower()
+        f'MemoryEffect::{identifier(attrs.get("memory", "none"))}, {size}, {element_types(attrs)}'), stack_words, str("no_result" not in attrs).lower()
 
 
 def parse_cells(cells, seen, spelling):
@@ -250,7 +264,8 @@ def parse_cells(cells, seen, spelling):
     if row["symbol"] in seen:
         raise TableError(f"'{row['symbol']}' stands twice")
     seen.add(row["symbol"])
-    for name in re.findall(r"(\w+):", row["args"]):
+    # What a product multiplies are fields of its line.
+    for name in re.findall(r"(\w+):", row["args"] if row["type"] != "product" else ""):
         if spelling.setdefault(name.lower(), name) != name:
             raise TableError(f"argument '{name}' is '{spelling[name.lower()]}' elsewhere: not all that reads a trace distinguishes these")
     return row["symbol"], row["type"], row["op"], *parse_row(row)

@@ -40,6 +40,7 @@ enum cb_kind {
   CB_STACK = 19,         /* what the number of a stack stands for: cb_stack (stacks.h) */
   CB_CALL_STACK = 20,    /* the stack of a call that began: cb_call_stack */
   CB_PYTHON = 21,        /* whether the process's Python is followed: cb_python */
+  CB_LT_LAYOUT = 22, /* what lies where in cuBLASLt's descriptors: cb_lt_layout (descriptors.h) */
 };
 
 enum cb_flag {

@@ -13,17 +13,18 @@ enum class ApiId : std::uint8_t {
 #undef LIBRARY
 };
 
-struct Api {
+struct Api {  // NOLINT(clang-analyzer-optin.performance.Padding): in the order of a row
   ApiId id;
   std::string_view key;      // "cuda"
   std::string_view file;     // "libcuda.so": its names begin with that
   std::string_view version;  // of the name that programs load: ".1"
-  std::string_view package;  // "nvidia/nccl/lib": below Python's packages
+  std::string_view package;  // "nvidia/nccl/lib": below Python's packages; several: with colons
   std::string_view prefix;   // of its functions' names, before an upper-case letter
   std::string_view proof;    // a function that the library exports
   std::uint8_t layer;        // 0: the driver's; higher ones call those of lower layers
   std::int32_t pending;      // the result, besides 0, that is no failure
   std::uint32_t most_unknown;
+  bool on_request;  // by eBPF it is traced only if that is asked for
 
   std::string_view library() const { return file.substr(0, file.find('.')); }  // "libcuda"
   // A query that answers "still busy" has not failed.

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "cudabpf/api.hpp"
+#include "cudabpf/matrix_types.hpp"
 #include "cudabpf/meaning.hpp"
 #include "cudabpf/memory_kind.hpp"
 
@@ -26,11 +27,14 @@ enum class Role : std::uint8_t {
   i32,
   f32,
   location,
-  nccl_type,  // of elements
-  nccl_op,    // a reduction; one that the program made is a handle
-  count,      // of elements
-  rank,       // of the caller in a communicator,
-  ranks,      // and how many there are
+  nccl_type,     // of elements
+  nccl_op,       // a reduction; one that the program made is a handle
+  blas_op,       // whether a matrix is transposed
+  cuda_type,     // of a matrix's elements,
+  compute_type,  // and of the sums of their products
+  count,         // of elements
+  rank,          // of the caller in a communicator,
+  ranks,         // and how many there are
   root,
   peer,
   color,  // of the part of a communicator that becomes one, and the caller's place in it
@@ -55,6 +59,7 @@ enum class Role : std::uint8_t {
   mem_handle,
   comm,
   window,
+  blas,  // of cuBLAS
   handle,
   device,
   // memory that is read
@@ -74,7 +79,8 @@ constexpr bool is_signed_scalar(Role role) {
 // In four bytes, of which an argument's word has more.
 constexpr bool is_narrow(Role role) {
   return role == Role::u32 || role == Role::f32 || role == Role::device || role == Role::ptr32 ||
-         role == Role::nccl_type || role == Role::nccl_op || is_signed_scalar(role);
+         role == Role::nccl_type || role == Role::nccl_op || role == Role::blas_op ||
+         role == Role::cuda_type || role == Role::compute_type || is_signed_scalar(role);
 }
 constexpr bool is_text(Role role) { return role == Role::str || role == Role::path; }
 std::string_view to_string(Role role);  // as the table spells it
@@ -96,7 +102,9 @@ enum class Struct : std::uint8_t {
   graph_node,
   sizes,
   comm_id,
-  devices,  // an array of ordinals
+  devices,     // an array of ordinals
+  lt_product,  // cuBLASLt's, of which the library alone knows what is where:
+  lt_matrix,   // lt_layout.hpp
 };
 
 // NCCL's types of elements and its reductions: "bfloat16", "sum". Empty: not known.
@@ -126,6 +134,12 @@ struct SizeRule {
   std::int8_t argument = -1;
   std::int8_t times = -1;  // a second argument, or -1; of a type of elements, their bytes count
   std::uint8_t unit = 1;
+};
+
+// What the name of a function that multiplies matrices says of them.
+struct ElementTypes {
+  CudaType operands = CudaType::unknown, result = CudaType::unknown;
+  ComputeType compute = ComputeType::unknown;
 };
 
 enum class NamesEffect : std::uint8_t { none, learn, forget };
@@ -172,6 +186,7 @@ struct Function {
   NodeWork node;        // what the node does that it adds or changes
   MemoryEffect memory;  // besides its meaning's
   SizeRule size;
+  ElementTypes elements;
   ApiId api;                 // the library that exports it
   std::uint8_t stack_words;  // of its arguments, that lie on the stack on x86-64
   bool has_result;           // it returns one of its library's results

@@ -111,6 +111,14 @@ struct CapturedCollective {
   bool operator==(const CapturedCollective&) const = default;
 };
 
+// A product of matrices that was captured into a graph. Captured again, it is another call.
+struct CapturedProduct {
+  std::uint64_t call = 0;   // its id
+  std::uint64_t shape = 0;  // stands for what it multiplies
+
+  bool operator==(const CapturedProduct& other) const { return shape == other.shape; }
+};
+
 // What a launched graph holds. Graphs of one process with equal contents have equal numbers.
 struct GraphContent {
   std::uint64_t number = 0;
@@ -120,6 +128,7 @@ struct GraphContent {
   std::uint64_t kernels = 0;
   std::vector<std::pair<GraphOperation, std::uint64_t>> operations;  // and how many nodes do it
   std::vector<CapturedCollective> collectives;                       // in their order
+  std::vector<CapturedProduct> products;                             // in theirs
   std::uint64_t more = 0;                                            // nodes that are not listed
 };
 
@@ -138,6 +147,8 @@ constexpr std::string_view to_string(GraphUnknown why) {
                                         "changed", "too_many"};
   return NAMES[static_cast<std::size_t>(why)];
 }
+
+struct Product;
 
 struct Call {
   std::uint64_t id = 0;
@@ -165,6 +176,7 @@ struct Call {
   std::uint64_t payload = 0;  // where its process keeps more of it, for a capture; 0: nowhere
   Details details;
   const KernelName* kernel = nullptr;   // the launched kernel; null if unknown
+  const Product* product = nullptr;     // that it asks for; null: it is no product
   const GraphContent* graph = nullptr;  // what the launched graph holds
   GraphUnknown graph_unknown = GraphUnknown::none;
   std::span<const std::int32_t> devices;  // that an argument lists

@@ -25,7 +25,8 @@ struct FunctionFilter {
   Profile profile = Profile::default_;
   std::vector<std::string> only;  // glob patterns of API or symbol names; empty: all
   std::vector<std::string> exclude;
-  std::vector<ApiId> libraries{};  // trace only functions of these; empty: all
+  std::vector<ApiId> libraries{};  // trace only functions of these; empty: all, and
+  bool on_request = true;          // also those that are traced only on request
   bool returns = true;
   // Only count the calls of functions for which that is enough. From inside, all are recorded.
   bool tally = false;

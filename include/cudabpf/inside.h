@@ -117,6 +117,7 @@ struct ci_site {
   __u8 launch;                        /* it launches a kernel, whose name is read if it is new */
   __u8 stack;                         /* enum ci_stack */
   __u8 looks;                         /* a library that is new in the process calls this early */
+  __u8 describes;                     /* it is given cuBLASLt's descriptors */
   __u8 kept;                          /* length of the first instruction */
   __u8 moved;                         /* length of the whole instructions that the jump covers */
   __u8 copied;                        /* length of their copy, which may be longer */

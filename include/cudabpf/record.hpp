@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "cudabpf/abi.h"
+#include "cudabpf/descriptors.h"
 #include "cudabpf/ranges.h"
 #include "cudabpf/stacks.h"
 
@@ -36,6 +37,7 @@ struct Record {
   const abi::cb_python* python = nullptr;
   const abi::cb_stack* described = nullptr;  // stack; next_frame() reads what follows it
   std::span<const std::byte> frames;
+  const abi::cb_lt_layout* lt_layout = nullptr;
   std::span<const std::byte> parameters;  // driver: what `structure` points to
 };
 

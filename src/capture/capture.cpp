@@ -36,6 +36,7 @@ void Capture::describe(Session& session) {
   session.only = filter_.only;
   session.exclude = filter_.exclude;
   for (ApiId library : filter_.libraries) session.only_libraries.emplace_back(api(library).key);
+  session.shapes = filter_.selects_some_of(ApiId::cublas);
   session.left_out = kinds_left_out([this](const Function& f) { return filter_.records(f); });
   session.returns = filter_.returns;
   source_->describe(session);

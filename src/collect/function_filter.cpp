@@ -18,8 +18,8 @@ std::string in_lower_case(std::string_view name) {
 }  // namespace
 
 bool FunctionFilter::selects(ApiId library) const {
-  return libraries.empty() ||
-         std::find(libraries.begin(), libraries.end(), library) != libraries.end();
+  if (libraries.empty()) return on_request || !api(library).on_request;
+  return std::find(libraries.begin(), libraries.end(), library) != libraries.end();
 }
 
 bool FunctionFilter::selects(const Function& function) const {

@@ -80,6 +80,10 @@ std::vector<PlannedProbe> plan_probes(const Api& api, const elf::Contents& conte
   std::uint32_t unknown = 0;
   for (const elf::Function& exported : functions) {
     const Function* known = find_function(exported.name);
+    if (!known && !api.most_unknown) {
+      library.skipped++;
+      continue;
+    }
     Recorded recorded = filter.records(known ? *known : unknown_function(api.id, exported.name));
     if (recorded == Recorded::no || recorded == Recorded::silently) library.skipped++;
     if (recorded == Recorded::no) continue;

@@ -54,8 +54,11 @@ std::vector<std::string> package_folders(const ProcessIdentity& process,
   for (const std::string& prefix : prefixes)
     for (const char* packages : {"site-packages", "dist-packages"})
       for (const Api& api : APIS)
-        if (!api.package.empty())
-          folders.push_back(fmt::format("{}/lib/{}/{}/{}", prefix, version, packages, api.package));
+        for (const std::string& package : folders_of(std::string(api.package)))
+          if (std::string folder =
+                  fmt::format("{}/lib/{}/{}/{}", prefix, version, packages, package);
+              std::ranges::find(folders, folder) == folders.end())
+            folders.push_back(std::move(folder));
   return folders;
 }
 

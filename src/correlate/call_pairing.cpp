@@ -35,6 +35,7 @@ void CallPairing::fill_frame(Frame& frame, const Record& record, const Function&
   frame.stack_number = record.stack;
   if (record.has_text) frame.text.assign(record.text);
   frame.details = describe_entry(function, record.words, record.structure);
+  frame.structure = record.structure;
   frame.devices = listed_devices(function, record.structure);
 }
 
@@ -107,6 +108,7 @@ Call CallPairing::call_of(const Frame& frame, ThreadId of) const {
   call.devices = frame.devices;
   call.payload = frame.payload;
   call.kernel = frame.kernel;
+  call.product = frame.product ? &*frame.product : nullptr;
   call.communicator = frame.communicator.get();
   call.sequence = frame.sequence;
   call.group = frame.group;

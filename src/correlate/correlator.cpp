@@ -62,6 +62,9 @@ void Correlator::on_record(const Record& record) {
     case abi::CB_CALL_STACK:  // of a call that had begun
       learners_.stacks.on_record(record);
       break;
+    case abi::CB_LT_LAYOUT:
+      learners_.products.on_record(record);
+      break;
     case abi::CB_THREAD_EXIT:
       if (!trace_.is_over_at(head.ts)) learners_.driver_calls.thread_exited(head);
       pairing_.thread_exited(head);

@@ -209,6 +209,8 @@ void describe_struct(const Function& function, Struct layout, Bytes bytes, Detai
     case Struct::none:
     case Struct::sizes:
     case Struct::devices:
+    case Struct::lt_product:
+    case Struct::lt_matrix:
       break;
   }
 }

@@ -127,6 +127,12 @@ bool parse_python(Record& record, Bytes all) {
   return record.python != nullptr;
 }
 
+bool parse_lt_layout(Record& record, Bytes all) {
+  if (all.size() < sizeof(abi::cb_lt_layout)) return false;
+  record.lt_layout = reinterpret_cast<const abi::cb_lt_layout*>(all.data());
+  return true;
+}
+
 bool parse_process(Record& record, Bytes all) {
   if (all.size() < sizeof(abi::cb_process)) return false;
   record.process = reinterpret_cast<const abi::cb_process*>(all.data());
@@ -213,6 +219,8 @@ bool parse(Record& record, Bytes bytes) {
       return parse_gpu_window(record, bytes);
     case abi::CB_RANGE:
       return parse_range(record, bytes);
+    case abi::CB_LT_LAYOUT:
+      return parse_lt_layout(record, bytes);
     default:
       return false;
   }

@@ -101,6 +101,7 @@ void add_trace(Session& session, const TraceHeader& header, const MergedTrace& m
   session.driver_traced |= header.driver_traced.value_or(false);
   session.ranges |= header.ranges;
   session.python |= header.python;
+  session.shapes |= header.shapes;
   session.redacted |= header.redacted;
   session.ring_size = std::max(session.ring_size, header.ring_size);
   if (session.gpu_timing != "graphs" && header.measures_gpus())

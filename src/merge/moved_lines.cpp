@@ -4,6 +4,7 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <iterator>
 #include <limits>
@@ -93,9 +94,11 @@ bool MovedLines::admits_named_calls(const analyze::Line& line) {
   if (auto id = number_in<std::uint64_t>(json, "made_by"); id && !calls_.add(*id)) return false;
   if (auto from = number_in<std::uint64_t>(json, "from"); from && *from > MOST_NUMBERS)
     return false;
-  const auto* list = list_in(json, "collectives");
-  return !list || std::ranges::all_of(*list, [this](const auto& id) {
-    return id.is_number_unsigned() && calls_.add(id.template get<std::uint64_t>());
+  return std::ranges::all_of(std::array{"collectives", "products"}, [&](const char* kind) {
+    const auto* list = list_in(json, kind);
+    return !list || std::ranges::all_of(*list, [this](const auto& id) {
+      return id.is_number_unsigned() && calls_.add(id.template get<std::uint64_t>());
+    });
   });
 }
 
@@ -113,6 +116,7 @@ std::optional<MovedLines::Means> MovedLines::means_of(std::string_view key) {
       {"call", Means::call},
       {"made_by", Means::call},
       {"collectives", Means::calls},
+      {"products", Means::calls},
       {"graph", Means::number},
       {"communicator", Means::number},
       {"range", Means::number},

@@ -50,6 +50,9 @@ constexpr StructSize STRUCT_SIZES[] = {
     {Struct::sizes, 200 / 8},
     {Struct::comm_id, 128 / 8},
     {Struct::devices, CB_MAX_LISTED * 4 / 8},
+    // As far as a record has room for all of a product's; the library says whether it is enough.
+    {Struct::lt_product, 48 / 8},
+    {Struct::lt_matrix, 40 / 8},
 };
 
 // ncclDataType_t and ncclRedOp_t, in order.
@@ -64,11 +67,13 @@ constexpr ElementType NCCL_TYPES[] = {{"int8", 1},     {"uint8", 1},       {"int
 constexpr std::string_view NCCL_OPS[] = {"sum", "prod", "max", "min", "avg"};
 
 constexpr std::string_view ROLE_NAMES[] = {
-    "u8",      "u16",    "u32",    "u64",        "i32",     "f32",    "location", "nccl_type",
-    "nccl_op", "count",  "rank",   "ranks",      "root",    "peer",   "color",    "key",
-    "ptr",     "ptr32",  "hptr",   "stream",     "context", "module", "library",  "function",
-    "kernel",  "event",  "graph",  "graph_exec", "node",    "array",  "pool",     "mem_handle",
-    "comm",    "window", "handle", "device",     "str",     "path",   "struct",   "hidden"};
+    "u8",        "u16",     "u32",        "u64",       "i32",          "f32",      "location",
+    "nccl_type", "nccl_op", "blas_op",    "cuda_type", "compute_type", "count",    "rank",
+    "ranks",     "root",    "peer",       "color",     "key",          "ptr",      "ptr32",
+    "hptr",      "stream",  "context",    "module",    "library",      "function", "kernel",
+    "event",     "graph",   "graph_exec", "node",      "array",        "pool",     "mem_handle",
+    "comm",      "window",  "blas",       "handle",    "device",       "str",      "path",
+    "struct",    "hidden"};
 
 }  // namespace
 

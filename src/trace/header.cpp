@@ -184,6 +184,7 @@ std::string header_line(const Session& session, const FilePart& part,
   if (session.gpu_period_ns) out["gpu_window"] = gpu_window_fields(session);
   if (session.ranges) out["ranges"] = true;
   if (session.python) out["python"] = true;
+  if (session.shapes) out["shapes"] = true;
   if (session.redacted) out["redacted"] = true;
   out["ring_size"] = session.ring_size;
   out["clocks"] = {{"realtime_ns", session.realtime_ns},
@@ -263,6 +264,7 @@ std::optional<TraceHeader> header_in(std::string_view line) {
   }
   header.ranges = flag_in(json, "ranges").value_or(false);
   header.python = flag_in(json, "python").value_or(false);
+  header.shapes = flag_in(json, "shapes").value_or(false);
   header.redacted = flag_in(json, "redacted").value_or(false);
   header.ring_size = number_in<std::uint64_t>(json, "ring_size").value_or(0);
   header.clocks = clocks_in(json);

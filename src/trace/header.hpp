@@ -58,6 +58,7 @@ struct TraceHeader {
   std::uint64_t gpu_window_ns = 0, gpu_period_ns = 0;
   bool ranges = false;  // the program's own were to be recorded
   bool python = false;  // and where in its Python calls are made
+  bool shapes = false;  // products of matrices were
   bool redacted = false;
   std::uint64_t ring_size = 0;
   std::optional<TraceClocks> clocks;

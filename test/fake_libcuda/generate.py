@@ -11,9 +11,10 @@ import re
 import sys
 
 HANDLES = {"stream", "context", "module", "library", "function", "kernel", "event", "graph",
-           "graph_exec", "node", "array", "pool", "mem_handle", "comm", "window", "handle"}
+           "graph_exec", "node", "array", "pool", "mem_handle", "comm", "window", "blas", "handle"}
 SCALARS = {"u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t",
            "i32": "int32_t", "device": "int32_t", "f32": "float", "location": "uint64_t", "nccl_type": "uint32_t", "nccl_op": "uint32_t",
+           "blas_op": "uint32_t", "cuda_type": "uint32_t", "compute_type": "uint32_t",
            "count": "uint64_t", "rank": "int32_t", "ranks": "int32_t", "root": "int32_t", "peer": "int32_t", "color": "int32_t", "key": "int32_t",
            "ptr": "DevicePtr", "ptr32": "uint32_t", "hptr": "void*", "str": "const char*", "path": "const char*",
            "addr": "void*", "outbuf": "void*"}

@@ -101,6 +101,10 @@ for subcommand in ("calls", "kernels"):
     ANSWERS[f"{subcommand}-by-line"] = [subcommand, "--by", "line", "--iteration", "2", EXAMPLE_PYTHON]
 for subcommand in ("gaps", "memory"):
     ANSWERS[f"{subcommand}-by-line"] = [subcommand, "--by", "line", "--top", "5", EXAMPLE_PYTHON]
+# A program that multiplies matrices; matrix_products.py makes the trace.
+EXAMPLE_GEMMS = "traces/example-gemms.jsonl.zst"
+ANSWERS["gemms"] = ["gemms", EXAMPLE_GEMMS]
+ANSWERS["gemms-none"] = ["gemms", GPT2]
 STATUS = {"diff-conditions": 118, "diff-repeated": 118, "diff-graphs": 119, "diff-measured": 118,
           "diff-measured-otherwise": 119}  # of others: 0
 cudabpf = ""  # pylint: disable=invalid-name

@@ -51,7 +51,7 @@ def build_of_our_own():
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for name in ("cudabpf", "libcudabpf-inside.so"):
         shutil.copy(f"{BUILD}/{name}", folder)
-    for name in ("test/fake_libcuda", "test/fake_cupti", "test/fake_nccl", "test/fake_nvml", "test/workloads", "test/live"):
+    for name in ("test/fake_libcuda", "test/fake_cupti", "test/fake_nccl", "test/fake_cublas", "test/fake_nvml", "test/workloads", "test/live"):
         shutil.copytree(f"{BUILD}/{name}", f"{folder}/{name}", ignore=shutil.ignore_patterns("CMake*", "*.cpp", "*.a"))
     subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
     return folder
@@ -65,6 +65,7 @@ NEWER = f"{BUILD}/test/fake_libcuda/newer/libcuda.so.1"
 OLD = f"{BUILD}/test/fake_libcuda/old/libcuda.so.1"
 WORKLOADS = f"{BUILD}/test/workloads"
 NCCL = f"{BUILD}/test/fake_nccl/libnccl.so.2"
+CUBLAS, CUBLASLT = (f"{BUILD}/test/fake_cublas/lib{name}.so.13" for name in ("cublas", "cublasLt"))
 NCCL_UNOPTIMIZED = f"{BUILD}/test/fake_nccl/unoptimized/libnccl.so.2"
 INSIDE_TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside_tests.txt")
 LOOKUP = "cuGetProcAddress_v2"  # each workload begins by looking up its functions

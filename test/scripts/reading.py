@@ -16,7 +16,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TRACE = ROOT / "test/export/trace.jsonl"
-READERS = ("summary", "calls", "kernels", "ranges", "collectives", "ranks", "gaps", "ioctls", "memory", "timeline", "errors", "energy")
+READERS = ("summary", "calls", "kernels", "gemms", "ranges", "collectives", "ranks", "gaps", "ioctls", "memory", "timeline", "errors", "energy")
 HEADER = '{"type":"trace","format":"cudabpf-trace","format_version":"2.0"}\n'
 cudabpf = ""  # pylint: disable=invalid-name
 

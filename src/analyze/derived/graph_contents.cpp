@@ -86,9 +86,9 @@ void add_up(LaunchedGraph& graph) {
 }
 
 // All of them, or none: some alone would be taken for all that a launch runs.
-std::vector<std::uint64_t> collectives_in(const Parsed& json, std::size_t at_most) {
+std::vector<std::uint64_t> calls_in(const Parsed& json, const char* kind, std::size_t at_most) {
   std::vector<std::uint64_t> ids;
-  const Parsed* list = list_in(json, "collectives");
+  const Parsed* list = list_in(json, kind);
   if (!list || list->size() > at_most) return ids;
   for (const Parsed& id : *list) {
     if (!id.is_number_unsigned()) return {};
@@ -124,9 +124,15 @@ void GraphContents::add(const Line& line) {
   graph->kernels = line.kernels;
   for (std::size_t i = 0; i < listed; i++)
     if ((*content)[i].is_object()) graph->list.push_back(nodes_in((*content)[i], names_));
-  graph->collectives = collectives_in(json, std::min(MAX_COLLECTIVES, MAX_NODES - nodes_ - listed));
+  auto calls = [&](const char* kind) {
+    std::vector<std::uint64_t> ids = calls_in(json, kind, std::min(MAX_CALLS, MAX_NODES - nodes_));
+    nodes_ += ids.size();
+    return ids;
+  };
+  nodes_ += listed;
+  graph->collectives = calls("collectives");
+  graph->products = calls("products");
   add_up(*graph);
-  nodes_ += listed + graph->collectives.size();
   graphs_[line.graph] = std::move(graph);
 }
 

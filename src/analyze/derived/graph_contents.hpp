@@ -33,6 +33,7 @@ struct LaunchedGraph {
   std::vector<NodesAlike> list;
   // The calls of collectives that were captured into it, in their order: a launch runs each once.
   std::vector<std::uint64_t> collectives;
+  std::vector<std::uint64_t> products;  // the same for products of matrices
 };
 
 class GraphContents {
@@ -48,13 +49,13 @@ class GraphContents {
   // cudabpf lists at most MAX_LISTED nodes of a graph; no real trace has as many graphs, or as many
   // nodes in them.
   static constexpr std::size_t MAX_LISTED = 1000, MAX_GRAPHS = 1 << 16, MAX_NODES = 1 << 19;
-  static constexpr std::size_t MAX_COLLECTIVES = 1 << 12;  // of a graph
+  static constexpr std::size_t MAX_CALLS = 1 << 12;  // of a graph, of each kind
 
   void add(const Line& line);
 
   Names& names_;
   HashMap<std::uint64_t, std::unique_ptr<const LaunchedGraph>> graphs_;  // by number
-  std::size_t nodes_ = 0;  // in the lists of all, with collectives
+  std::size_t nodes_ = 0;  // in the lists of all, with collectives and products
   const LaunchedGraph* last_ = nullptr;
 };
 

@@ -70,7 +70,7 @@ std::string communication_text(const GpusAtWork::OfGpu& gpu) {
 }
 
 // "193": three figures that count.
-std::string figures(double number) {
+std::string three_figures(double number) {
   return number >= 1000 ? with_commas(static_cast<std::uint64_t>(std::llround(number)))
                         : fmt::format("{:.3g}", number);
 }
@@ -148,7 +148,7 @@ std::string Summary::iterations_answer(const Page&) const {
                         waits ? "" : "to enqueue it ", human_time(iterations.time_at(0.5)),
                         human_time(iterations.time_at(0.99)));
   if (double rate = stretch_.per_second(); rate > 0)
-    text += fmt::format(", {} iterations/s", figures(rate));
+    text += fmt::format(", {} iterations/s", three_figures(rate));
   text += "; " + counted_text(iterations);
   bool timed = share(totals_.untimed, totals_.calls) < MANY_UNTIMED;
   if (times.count() && timed)

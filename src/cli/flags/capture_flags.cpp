@@ -63,6 +63,7 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
   app.add_flag("--kernel", kernel,
                "Also trace requests to the NVIDIA driver: its ioctls, decoded, "
                "each with the CUDA call that made it");
+  add_shapes_to(app);
   auto* sampled =
       app.add_flag("--sample", sample,
                    "Sample the GPUs through NVML: activity, power, energy, clocks, memory; every "
@@ -180,6 +181,15 @@ void CaptureFlags::add_python_to(CLI::App& app) {
                "libcuda loads a library");
 }
 
+void CaptureFlags::add_shapes_to(CLI::App& app) {
+  auto* with_shapes =
+      app.add_flag("--shapes", shapes,
+                   "Also trace products of matrices (cuBLAS, cuBLASLt), with their shapes, as "
+                   "--inside does. By eBPF, cuBLASLt's have none");
+  app.add_flag("--no-shapes", no_shapes, "With --inside: do not trace these")
+      ->excludes(with_shapes);
+}
+
 // CLI11's text for a flag without a value is "true".
 void CaptureFlags::add_gpu_of_all_to(CLI::App& app) {
   app.add_flag("--gpu{0.5s/10s}", gpu,
@@ -223,6 +233,7 @@ Result<SourceOptions> CaptureFlags::source_options() const {
   options.filter.exclude = split_patterns(exclude);
   for (const std::string& key : only_libraries)
     options.filter.libraries.push_back(api_of_key(key)->id);
+  options.filter.on_request = shapes;
   options.filter.returns = !no_returns;
   options.filter.tally = (watch || sums_alone) && !recorder && watch_hang.empty();
   options.filter.captured_collectives = options.tally_times = sums_alone;

@@ -52,6 +52,7 @@ struct CaptureFlags {
   bool redact = false;
   bool ranges = false, no_ranges = false;  // the program's own
   bool python = false;                     // where in its Python calls are made
+  bool shapes = false, no_shapes = false;  // of products of matrices
   bool no_sample = false;
   bool switches = false;
   std::string sample;                            // how often GPUs are sampled; empty: not said
@@ -85,6 +86,9 @@ struct CaptureFlags {
   bool wants_ranges() const { return !no_ranges && writes_lines(); }
   bool wants_python() const { return python && writes_lines(); }
 
+  // Whether products are traced from inside.
+  bool wants_shapes() const { return !no_shapes && (!watch || recorder); }
+
   // A given flag that only tracing by eBPF can use; empty: there is none.
   std::string for_ebpf_alone() const;
 
@@ -98,6 +102,7 @@ struct CaptureFlags {
   Result<std::uint64_t> most_bytes() const;   // 0: no limit
 
  private:
+  void add_shapes_to(CLI::App& app);
   // When the trace ends, and into which files it goes.
   void add_ends_and_files(CLI::App& app);
 };

@@ -53,6 +53,7 @@ abi::ci_site site_of(const PlannedProbe& probe, const Function* function,
   std::ranges::copy(probe.reads, site.reads);
   site.launch = probe.launch;
   site.looks = function && function->api == ApiId::cuda && is_early(*function);
+  site.describes = function && function->op == Op::matmul;
   site.kept = place.kept;
   site.moved = place.moved;
   site.copied = place.copied;

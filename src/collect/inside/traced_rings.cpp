@@ -58,6 +58,7 @@ bool may_come_from_inside(const abi::cb_head& head) {
     case abi::CB_STACK:
     case abi::CB_CALL_STACK:
     case abi::CB_PYTHON:
+    case abi::CB_LT_LAYOUT:
       return true;
     default:
       return false;

@@ -23,6 +23,7 @@ enum class Kept : std::uint8_t {
   open_operations,  // on the driver's devices
   driver_objects,
   graph_nodes,     // and graphs, and executable graphs
+  blas_handles,    // of which calls have shown the stream
   communicators,   // and the pairs of ranks in them
   ranges,          // open ones, and the names of all
   stacks,          // of Python, the functions in them, and what processes call them
@@ -33,9 +34,10 @@ constexpr std::size_t KEPT = static_cast<std::size_t>(Kept::count_);
 
 constexpr std::string_view to_string(Kept what) {
   constexpr std::array<std::string_view, KEPT> NAMES = {
-      "memory",        "kernel handles", "kernel names",    "kernel names",   "contexts",
-      "threads",       "open calls",     "open operations", "driver objects", "graph nodes",
-      "communicators", "ranges",         "Python stacks",   "GPU operations"};
+      "memory",         "kernel handles", "kernel names",      "kernel names",
+      "contexts",       "threads",        "open calls",        "open operations",
+      "driver objects", "graph nodes",    "handles of cuBLAS", "communicators",
+      "ranges",         "Python stacks",  "GPU operations"};
   return NAMES[static_cast<std::size_t>(what)];
 }
 
@@ -43,7 +45,7 @@ struct Limits {
   // docs/limits.md says how many bytes these take.
   std::array<std::size_t, KEPT> most = {1 << 20, 1 << 18, 1 << 16, 32 << 20, 1 << 16,
                                         1 << 14, 1 << 14, 1 << 14, 1 << 16,  1 << 17,
-                                        1 << 16, 1 << 15, 1 << 15, 1 << 19};
+                                        1 << 14, 1 << 16, 1 << 15, 1 << 15,  1 << 19};
   std::size_t& of(Kept what) { return most[static_cast<std::size_t>(what)]; }
 };
 

@@ -19,11 +19,13 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "cudabpf/abi.h"
 #include "cudabpf/event.hpp"
+#include "cudabpf/product.hpp"
 
 namespace cudabpf {
 
@@ -51,6 +53,8 @@ struct Frame {
   std::array<std::uint64_t, CB_MAX_ARGS> words{};
   std::string text;
   Details details;
+  std::span<const std::byte> structure;  // what was read of its structs; only while it begins
+  std::optional<Product> product;
   std::vector<std::int32_t> devices;
   std::optional<Freed> freed;
   std::uint64_t payload = 0;
@@ -130,6 +134,7 @@ class CallStack {
     enclose(frame, around);
     frame.freed.reset();
     frame.kernel = nullptr;
+    frame.product.reset();
     frame.communicator.reset();
     frame.range.reset();
     frame.stack.reset();

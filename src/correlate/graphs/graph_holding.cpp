@@ -40,6 +40,7 @@ void GraphHolding::clear() {
   captured_.clear();
   launched_.clear();
   collectives_.clear();
+  products_.clear();
 }
 
 void GraphHolding::forget(GraphUnknown why) {
@@ -64,6 +65,10 @@ void GraphHolding::add_captured(Ptr launched) {
 
 void GraphHolding::add_collective(const CapturedCollective& collective) {
   if (take_room()) collectives_.push_back(collective);
+}
+
+void GraphHolding::add_product(const CapturedProduct& product) {
+  if (take_room()) products_.push_back(product);
 }
 
 void GraphHolding::remove(NodeId id) {
@@ -94,6 +99,7 @@ GraphHolding::Ptr GraphHolding::copy(Nodes nodes, int depth) const {
   for (const auto& [work, count] : captured_)
     if (copy->take_room()) copy->captured_.emplace(work, count);
   for (const CapturedCollective& one : collectives_) copy->add_collective(one);
+  for (const CapturedProduct& one : products_) copy->add_product(one);
   for (const Ptr& graph : launched_) {
     if (copy->unknown_ != GraphUnknown::none) return copy;
     copy->add_captured(of(graph));
@@ -164,6 +170,7 @@ void GraphHolding::add_to(Summary& summary, bool conditional) const {
   }
   for (const auto& [work, times] : captured_) count(work, times);
   summary.collectives.insert(summary.collectives.end(), collectives_.begin(), collectives_.end());
+  summary.products.insert(summary.products.end(), products_.begin(), products_.end());
   for (const Ptr& graph : launched_) graph->add_to(summary, conditional);
 }
 

@@ -36,6 +36,7 @@ class GraphHolding {
     std::uint64_t nodes = 0, kernels = 0;
     GraphOperations operations;
     std::vector<CapturedCollective> collectives;  // in their order
+    std::vector<CapturedProduct> products;        // in theirs
   };
 
   explicit GraphHolding(KeptNodes& kept, GraphUnknown unknown = GraphUnknown::none)
@@ -51,6 +52,7 @@ class GraphHolding {
   void add_captured(const GraphOperation& work);
   void add_captured(Ptr launched);  // a launch of it
   void add_collective(const CapturedCollective& collective);
+  void add_product(const CapturedProduct& product);
   void remove(NodeId id);
   // Also searches the graphs that it holds; null: it has no such node.
   Node* find(NodeId id) { return find(id, 0); }
@@ -94,6 +96,7 @@ class GraphHolding {
   GraphOperations captured_;
   std::vector<Ptr> launched_;
   std::vector<CapturedCollective> collectives_;
+  std::vector<CapturedProduct> products_;
 };
 
 }  // namespace cudabpf

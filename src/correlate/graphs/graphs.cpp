@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "cudabpf/product.hpp"
+#include "util/hash.hpp"
+
 namespace cudabpf {
 
 namespace {
@@ -11,6 +14,17 @@ using Nodes = GraphHolding::Nodes;
 // The driver makes no nodes of captured copies and fills of size 0.
 bool is_nothing(const GraphOperation& work) {
   return (work.what == NodeWork::copy || work.what == NodeWork::set) && work.size == 0;
+}
+
+std::uint64_t shape_of(const Product& product) {
+  std::uint64_t sum = hash_of(product.m, product.n, product.k);
+  for (std::uint64_t more :
+       {product.batch, std::uint64_t{product.epilogue}, static_cast<std::uint64_t>(product.compute),
+        static_cast<std::uint64_t>(product.unknown)})
+    sum = hash_of(sum, more);
+  for (CudaType type : product.types) sum = hash_of(sum, static_cast<std::uint64_t>(type));
+  for (std::uint32_t transposed : product.transposed) sum = hash_of(sum, transposed);
+  return sum;
 }
 
 }  // namespace
@@ -49,6 +63,11 @@ void Graphs::follow_capture(OfProcess& process, Call& call, bool is_part) {
     call.captured = true;
     bool given = call.has_return && !function.is_failure(call.result) && !call.parent;
     if (given) into->add_collective({call.id, function.op, call.details.size.value_or(0)});
+  }
+  if (into && call.product) {
+    call.captured = true;
+    bool given = call.has_return && !function.is_failure(call.result) && !call.parent;
+    if (given) into->add_product({call.id, shape_of(*call.product)});
   }
   if (!into || !may_be_captured(function)) return;
   call.captured = true;
@@ -274,7 +293,8 @@ void Graphs::launch(OfProcess& process, Call& call) {
 const GraphContent* Graphs::content_of(OfProcess& process, const GraphHolding& holding,
                                        const Call& call) {
   GraphHolding::Summary summary = holding.summary();
-  if (recorded_ != Recorded::all) summary = {0, 0, {}, std::move(summary.collectives)};
+  if (recorded_ != Recorded::all)
+    summary = {0, 0, {}, std::move(summary.collectives), std::move(summary.products)};
   if (const GraphContent* known = process.contents.find(summary)) return known;
   if (const GraphContent* made = process.contents.add(summary, next_content_++, call)) return made;
   // The others get new numbers when they are launched again.

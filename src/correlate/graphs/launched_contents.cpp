@@ -18,6 +18,7 @@ std::uint64_t hash_of_summary(const GraphHolding::Summary& summary) {
   for (const auto& [work, count] : summary.operations)
     sum += hash_of(GraphOperationHash()(work), count);
   for (const CapturedCollective& one : summary.collectives) sum = hash_of(sum, one.call);
+  for (const CapturedProduct& one : summary.products) sum = hash_of(sum, one.shape);
   return hash_of(summary.nodes, summary.kernels, sum);
 }
 
@@ -27,7 +28,7 @@ bool says(const GraphContent& content, const GraphHolding::Summary& summary) {
     return known != summary.operations.end() && known->second == work.second;
   };
   return content.nodes == summary.nodes && content.kernels == summary.kernels &&
-         content.collectives == summary.collectives &&
+         content.collectives == summary.collectives && content.products == summary.products &&
          std::min(summary.operations.size(), MAX_LISTED) == content.operations.size() &&
          std::all_of(content.operations.begin(), content.operations.end(), same);
 }
@@ -59,7 +60,7 @@ const GraphContent* LaunchedContents::find(const GraphHolding::Summary& summary)
 const GraphContent* LaunchedContents::add(const GraphHolding::Summary& summary,
                                           std::uint64_t number, const Call& launch) {
   std::size_t listed = std::min(summary.operations.size(), MAX_LISTED);
-  std::size_t room = listed + summary.collectives.size();
+  std::size_t room = listed + summary.collectives.size() + summary.products.size();
   if (contents_.size() >= MOST || !kept_.take_if_there_is(room)) return nullptr;
   operations_ += room;
   auto made = std::make_unique<GraphContent>();
@@ -68,6 +69,7 @@ const GraphContent* LaunchedContents::add(const GraphHolding::Summary& summary,
   made->nodes = summary.nodes;
   made->kernels = summary.kernels;
   made->collectives = summary.collectives;
+  made->products = summary.products;
   made->operations.assign(summary.operations.begin(), summary.operations.end());
   std::sort(made->operations.begin(), made->operations.end(), comes_before);
   for (std::size_t i = listed; i < made->operations.size(); i++)

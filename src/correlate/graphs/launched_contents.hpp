@@ -34,7 +34,7 @@ class LaunchedContents {
   static constexpr std::size_t MOST = 4096;
 
   KeptNodes& kept_;
-  std::size_t operations_ = 0;  // and collectives, of all
+  std::size_t operations_ = 0;  // with collectives and products, of all
   std::unordered_multimap<std::uint64_t, std::unique_ptr<GraphContent>> contents_;  // by hash
 };
 

@@ -14,6 +14,7 @@
 #include "correlate/learners/driver_calls.hpp"
 #include "correlate/learners/gpu_operations.hpp"
 #include "correlate/learners/kernel_names.hpp"
+#include "correlate/learners/products.hpp"
 #include "correlate/learners/ranges.hpp"
 #include "correlate/learners/stacks.hpp"
 
@@ -24,6 +25,7 @@ class Learners {
   Learners(OpenTrace& trace, OpenCalls& open, Bounds& bounds, const Coverage& coverage,
            DriverCalls::DeviceOf driver_device, DriverVersion driver_version)
       : driver_calls(std::move(driver_device), driver_version, bounds, open, trace),
+        products(bounds),
         devices(coverage.devices, bounds),
         allocations(coverage.memory, coverage.ends(), bounds),
         names(bounds),
@@ -78,6 +80,7 @@ class Learners {
 
   // Some also learn from records of their own.
   DriverCalls driver_calls;
+  Products products;
   CallDevices devices;
   Allocations allocations;
   KernelNames names;
@@ -90,8 +93,8 @@ class Learners {
  private:
   template <typename Feed>
   void each(Feed&& feed) {
-    auto in_order = std::tie(driver_calls, devices, allocations, names, graphs, communicators,
-                             ranges, stacks, gpu_operations);
+    auto in_order = std::tie(driver_calls, products, devices, allocations, names, graphs,
+                             communicators, ranges, stacks, gpu_operations);
     std::apply([&](auto&... learner) { (feed(learner), ...); }, in_order);
   }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cudabpf/abi.h"
+#include "trace/write/product_fields.hpp"
 #include "util/text/json.hpp"
 
 namespace cudabpf {
@@ -113,6 +114,12 @@ char* put_value(char* at, Role role, std::uint64_t value) {
       return put_named(at, nccl_type_name(static_cast<std::uint32_t>(value)), value & 0xffffffff);
     case Role::nccl_op:
       return put_named(at, nccl_op_name(static_cast<std::uint32_t>(value)), value & 0xffffffff);
+    case Role::blas_op:
+      return put_named(at, blas_op_name(static_cast<std::uint32_t>(value)), value & 0xffffffff);
+    case Role::cuda_type:
+      return put_named(at, matrix_type(static_cast<CudaType>(value)).name, value & 0xffffffff);
+    case Role::compute_type:
+      return put_named(at, compute_name(static_cast<ComputeType>(value)), value & 0xffffffff);
     case Role::ptr32:
       return put_address(at, value & 0xffffffff);
     default:
@@ -206,7 +213,7 @@ std::string_view collective_field(Role role) {
 }
 
 // Enough for all but the function's names, the kernel's name and the arguments.
-constexpr std::size_t FIXED_BOUND = 1024;
+constexpr std::size_t FIXED_BOUND = 1536;
 
 }  // namespace
 
@@ -283,6 +290,7 @@ CallLine::FunctionText::FunctionText(const Function& function)
     auto from = argument.out ? From::out : From::word;
     auto place = static_cast<std::uint8_t>(argument.out ? outs++ : argument.word);
     if (argument.role == Role::hidden || argument.role == Role::in_struct) continue;
+    if (function.type == Type::product && is_told_by_product(argument.name)) continue;
     if (argument.out && place >= CB_MAX_OUTS) continue;
     if (is_text(argument.role)) {
       if (has_text) continue;  // only the first is read
@@ -351,6 +359,7 @@ char* CallLine::write(char* at, const Call& call) {
   if (call.range) around(",\"range\":", call.range->number);
   if (call.stack) around(",\"stack\":", call.stack->number);
   if (call.communicator || call.group) at = put_communicator(at, call);
+  if (call.product) at = put_product(at, *call.product);
   for (const auto& field : text.fields) {
     if (field.place >= call.words.size()) continue;
     *at++ = ',';

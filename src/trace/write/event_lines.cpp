@@ -130,6 +130,10 @@ std::string graph_line(const GraphContent& content, std::uint64_t ts) {
     for (const CapturedCollective& one : content.collectives)
       out["collectives"].push_back(one.call);
   }
+  if (!content.products.empty()) {
+    out["products"] = LineFields::array();
+    for (const CapturedProduct& one : content.products) out["products"].push_back(one.call);
+  }
   return uncut_line_of(out);  // kernels have the same names as in calls
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cudabpf/product.hpp"
 #include "cudabpf/sink.hpp"
 
 namespace cudabpf {
@@ -21,6 +22,7 @@ struct CapturedCall : Call {
     outs = own_outs;
     text = own_text;
     if (call.kernel) kernel = &own_kernel.emplace(*call.kernel);
+    if (call.product) product = &own_product.emplace(*call.product);
     if (call.graph) graph = &own_graph.emplace(*call.graph);
     if (call.communicator) communicator = &own_communicator.emplace(*call.communicator);
     for (const RangePath* path = call.range; path; path = path->around.get())
@@ -37,6 +39,7 @@ struct CapturedCall : Call {
   std::vector<std::uint64_t> own_words, own_outs;
   std::string own_text;
   std::optional<KernelName> own_kernel;
+  std::optional<Product> own_product;
   std::optional<GraphContent> own_graph;
   std::optional<Communicator> own_communicator;
   std::string own_range;  // "outer/inner"

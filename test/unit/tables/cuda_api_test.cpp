@@ -67,6 +67,7 @@ Lines plan_of(std::string_view symbol) { return lines(plan_for(function(symbol),
 bool takes_four_bytes(Role role) {
   return role == Role::u32 || role == Role::i32 || role == Role::f32 || role == Role::device ||
          role == Role::ptr32 || role == Role::nccl_type || role == Role::nccl_op ||
+         role == Role::blas_op || role == Role::cuda_type || role == Role::compute_type ||
          role == Role::rank || role == Role::ranks;
 }
 
@@ -97,7 +98,7 @@ TEST_CASE("A symbol is its API name and the suffixes of its ABI and stream mode"
   for (const Function& f : cuda_functions()) {
     CAPTURE(f.symbol);
     std::string_view name = f.symbol;
-    for (std::string_view suffix : {"_ptsz", "_ptds"})
+    for (std::string_view suffix : {"_ptsz", "_ptds", "_64"})
       if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
     for (std::string_view suffix : {"_v2", "_v3", "_v4"})
       if (name.ends_with(suffix)) name.remove_suffix(suffix.size());

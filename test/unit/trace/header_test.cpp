@@ -64,6 +64,7 @@ Session full_session() {
   session.gpu_period_ns = 10'000'000'000;
   session.ranges = true;
   session.python = true;
+  session.shapes = true;
   session.redacted = true;
   session.ring_size = 32 << 20;
   session.realtime_ns = 1'760'000'000'000'000'000;
@@ -103,7 +104,7 @@ void check_same(const Session& session, const TraceHeader& header) {
   const auto& [version, host, linux_release, boot_id, rank, arch, driver, gpus, sampling, mode,
                source, unseen, command, pids, profile, only, exclude, only_libraries, left_out,
                returns, follow, driver_traced, driver_way, gpu_timing, gpu_window, gpu_period,
-               ranges, python, redacted, ring_size, realtime, monotonic, boottime, offsets,
+               ranges, python, shapes, redacted, ring_size, realtime, monotonic, boottime, offsets,
                clock_error, libraries, features] = session;
   CHECK(header.format == "cudabpf-trace");
   CHECK(header.format_version == FORMAT_VERSION);
@@ -135,6 +136,7 @@ void check_same(const Session& session, const TraceHeader& header) {
   CHECK(header.gpu_period_ns == gpu_period);
   CHECK(header.ranges == ranges);
   CHECK(header.python == python);
+  CHECK(header.shapes == shapes);
   CHECK(header.redacted == redacted);
   CHECK(header.ring_size == ring_size);
   CHECK(header.clocks == TraceClocks{realtime, monotonic, boottime, offsets});
