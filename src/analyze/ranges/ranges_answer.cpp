@@ -10,7 +10,7 @@ namespace cudabpf::analyze {
 namespace {
 
 using RangeRow = RangeTotals::Row;
-constexpr auto figures = &RangeRow::figures;
+constexpr auto its_figures = &RangeRow::figures;
 
 constexpr auto mean_of_row = [](const RangeRow& row) {
   return known_if(row.figures.timed, row.figures.timed ? row.figures.total / row.figures.timed : 0);
@@ -27,7 +27,7 @@ constexpr Column<RangeRow, std::uint64_t> RANGE_COLUMNS[] = {
     {{"names", "names", 3},
      As::figure,
      [](const RangeRow& row) { return shown_if(row.names > 1, row.names); }},
-    {{"count", "count"}, As::count, its<figures, &RangeFigures::count>},
+    {{"count", "count"}, As::count, its<its_figures, &RangeFigures::count>},
     {{"total_us", "time"},
      As::timed,
      [](const RangeRow& row) { return known_if(row.figures.timed, row.figures.total); }},
@@ -38,10 +38,10 @@ constexpr Column<RangeRow, std::uint64_t> RANGE_COLUMNS[] = {
     {{"max_us", "max", 1},
      As::time,
      [](const RangeRow& row) { return known_if(row.figures.timed, row.figures.longest); }},
-    {{"calls", "calls", 4}, As::count, its<figures, &RangeFigures::calls>},
-    {{"launches", "kernels"}, As::count, its<figures, &RangeFigures::launches>},
-    {{"waits_us", "waiting", 5}, As::time, its<figures, &RangeFigures::waits, shown_if_any>},
-    {{"gpu_us", "GPU time"}, As::time, its<figures, &RangeFigures::gpu, shown_if_any>},
+    {{"calls", "calls", 4}, As::count, its<its_figures, &RangeFigures::calls>},
+    {{"launches", "kernels"}, As::count, its<its_figures, &RangeFigures::launches>},
+    {{"waits_us", "waiting", 5}, As::time, its<its_figures, &RangeFigures::waits, shown_if_any>},
+    {{"gpu_us", "GPU time"}, As::time, its<its_figures, &RangeFigures::gpu, shown_if_any>},
     {{"gpu_here_us"}, As::time, its<&RangeRow::gpu_here>},
     {{"gpu_percent", "of GPU"}, As::percent, share_of_gpu},
 };
