@@ -69,7 +69,9 @@ struct matrix {
   int type;
   __u64 rows, columns, ld;
 };
-static const struct matrix USUAL = {ELEMENTS_32F, ROWS.first, COLUMNS.first, LD.first};
+static struct matrix usual(void) {
+  return (struct matrix){ELEMENTS_32F, ROWS.first, COLUMNS.first, LD.first};
+}
 
 static bool make_matrix(const struct functions* by, __u8* at, const struct matrix* of) {
   memset(at, 0, ROOM);
@@ -79,7 +81,8 @@ static bool make_matrix(const struct functions* by, __u8* at, const struct matri
 static struct cb_lt_place place_in_matrix(const struct functions* by, const struct matrix* other,
                                           struct two are, __u8 size) {
   descriptor a, b;
-  if (!make_matrix(by, a, &USUAL) || !make_matrix(by, b, other)) return (struct cb_lt_place){0, 0};
+  struct matrix one = usual();
+  if (!make_matrix(by, a, &one) || !make_matrix(by, b, other)) return (struct cb_lt_place){0, 0};
   return place_of(a, b, are, size);
 }
 
@@ -97,20 +100,21 @@ static struct cb_lt_place place_of_attribute(set_attribute* set, const __u8* mad
 }
 
 static void look_at_matrices(const struct functions* by, struct cb_lt_place* places) {
-  struct matrix other = USUAL;
+  struct matrix other = usual();
   other.type = ELEMENTS_16F;
   places[CB_LT_TYPE] = place_in_matrix(by, &other, (struct two){ELEMENTS_32F, ELEMENTS_16F}, 4);
-  other = USUAL;
+  other = usual();
   other.rows = ROWS.second;
   places[CB_LT_ROWS] = place_in_matrix(by, &other, ROWS, 8);
-  other = USUAL;
+  other = usual();
   other.columns = COLUMNS.second;
   places[CB_LT_COLUMNS] = place_in_matrix(by, &other, COLUMNS, 8);
-  other = USUAL;
+  other = usual();
   other.ld = LD.second;
   places[CB_LT_LD] = place_in_matrix(by, &other, LD, 8);
   descriptor made;
-  if (!make_matrix(by, made, &USUAL)) return;
+  struct matrix one = usual();
+  if (!make_matrix(by, made, &one)) return;
   places[CB_LT_BATCH] = place_of_attribute(by->set_of_matrix, made, MATRIX_BATCH, MANY);
   places[CB_LT_BATCH_MODE] =
       place_of_attribute(by->set_of_matrix, made, MATRIX_BATCH_MODE, (struct two){0, 1});

@@ -1,9 +1,11 @@
 #include "analyze/not_recorded.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "cudabpf/cuda_api.hpp"
 #include "util/saturating.hpp"
@@ -16,6 +18,14 @@ namespace {
 constexpr std::string_view SILENT =
     "no process reported any: libcuda loads the library that does so in cuInit, if an environment "
     "variable names it";
+
+std::string_view name_in(std::string_view text) { return text.substr(0, text.find(' ')); }
+
+// What a function does that figures count: "launches". Empty: nothing.
+std::string_view kind_of(std::string_view text) {
+  const Function* known = find_function(name_in(text));
+  return known ? to_string(known->meaning.counted) : "";
+}
 
 }  // namespace
 
@@ -43,8 +53,7 @@ void NotRecorded::library(const Line& line) {
       more_functions_++;
     else
       functions_.push_back(text);
-    const Function* known = find_function(std::string_view(text).substr(0, text.find(' ')));
-    std::string_view kind = known ? to_string(known->meaning.counted) : "";
+    std::string_view kind = kind_of(text);
     if (!kind.empty() && std::find(kinds_.begin(), kinds_.end(), kind) == kinds_.end())
       kinds_.push_back(kind);
   }
@@ -146,7 +155,15 @@ void NotRecorded::add_to(Page& page, std::uint64_t calls) const {
   if (functions_.empty()) return;
   if (!page.empty()) page.blank();
   page.heading("functions that could not be recorded");
-  for (const std::string& function : functions_) page.paragraph(function, 2);
+  std::vector<std::string_view> others;  // of which no figure lacks anything
+  for (const std::string& function : functions_) {
+    if (kind_of(function).empty())
+      others.push_back(name_in(function));
+    else
+      page.paragraph(function, 2);
+  }
+  if (!others.empty())
+    page.paragraph(fmt::format("{}; --json says why", fmt::join(others, ", ")), 2);
   if (more_functions_) page.paragraph(fmt::format("and {} more", with_commas(more_functions_)), 2);
 }
 

@@ -23,15 +23,18 @@
 #include "analyze/export/alnair_logs.hpp"
 #include "analyze/export/chrome_trace.hpp"
 #include "analyze/export/csv_table.hpp"
+#include "analyze/export/folded_stacks.hpp"
 #include "analyze/export/perfetto_trace.hpp"
 #include "analyze/export/tracks.hpp"
 #include "analyze/gaps/gpus_at_work.hpp"
 #include "analyze/gaps/idle.hpp"
 #include "analyze/memory/memory.hpp"
+#include "analyze/products/products.hpp"
 #include "analyze/questions/calls.hpp"
 #include "analyze/questions/errors.hpp"
 #include "analyze/questions/ioctls.hpp"
 #include "analyze/questions/kernels.hpp"
+#include "analyze/ranges/ranges.hpp"
 #include "analyze/report/report.hpp"
 #include "analyze/report/report_data.hpp"
 #include "analyze/summary/summary.hpp"
@@ -197,11 +200,37 @@ void add_of_collectives(std::vector<Fuzzed>& all, Names& names) {
       [](Page& page, const RanksInSteps& of) { add_ranks(page, of.ranks, 9); }));
 }
 
+// The program's own words: its ranges, its lines, the shapes of its products.
+void add_of_the_program(std::vector<Fuzzed>& all, Names& names) {
+  all.push_back(fuzzed(std::make_unique<RangeTotals>(names), ranges_json,
+                       [](Page& page, const RangeTotals& ranges) { add_ranges(page, ranges, 9); }));
+  all.push_back(
+      fuzzed(std::make_unique<MatrixProducts>(names), products_json,
+             [](Page& page, const MatrixProducts& products) { add_products(page, products, 9); }));
+  all.push_back(fuzzed(
+      std::make_unique<Kernels>(names, Kernels::By::range),
+      [](const Kernels& kernels) { return kernels_json(kernels, Kernels::By::range); },
+      [](Page& page, const Kernels& kernels) {
+        add_kernels(page, kernels, Kernels::By::range, 9);
+      }));
+  for (auto by : {Memory::By::range, Memory::By::line})
+    all.push_back(fuzzed(
+        std::make_unique<Memory>(names, Part{}, by),
+        [](const Memory& memory) { return memory_json(memory); },
+        [](Page& page, const Memory& memory) { add_memory(page, memory, 9); }));
+  for (auto weight :
+       {FoldedStacks::Weight::host, FoldedStacks::Weight::gpu, FoldedStacks::Weight::bytes}) {
+    auto folded = std::make_unique<Export>();
+    folded->format = std::make_unique<FoldedStacks>(names, folded->out, weight);
+    all.push_back(fuzzed_export(std::move(folded), check_text));
+  }
+}
+
 std::vector<Fuzzed> all_analyses(Names& names) {
   std::vector<Fuzzed> all;
   add_exports(all, names);
   for (auto by : {Calls::By::function, Calls::By::pid, Calls::By::tid, Calls::By::device,
-                  Calls::By::stream, Calls::By::kernel, Calls::By::container})
+                  Calls::By::stream, Calls::By::kernel, Calls::By::range, Calls::By::container})
     all.push_back(fuzzed(
         std::make_unique<Calls>(names, by),
         [by](const Calls& calls) { return calls_json(calls.groups(), by); },
@@ -210,10 +239,11 @@ std::vector<Fuzzed> all_analyses(Names& names) {
       std::make_unique<Summary>(names, ThreadFilter{}),
       [](const Summary& summary) { return summary.json(); },
       [](Page& page, const Summary& summary) { summary.add_to(page, true); }));
-  all.push_back(fuzzed(
-      std::make_unique<Execution>(names, ThreadFilter{}, 9),
-      [](const Execution& execution) { return idle_json(execution.idle()); },
-      [](Page& page, const Execution& execution) { add_idle_times(page, execution, 9); }));
+  for (auto by : {GapsBy::gap, GapsBy::range, GapsBy::line})
+    all.push_back(fuzzed(
+        std::make_unique<Execution>(names, ThreadFilter{}, 9),
+        [](const Execution& execution) { return idle_json(execution.idle()); },
+        [by](Page& page, const Execution& execution) { add_idle_times(page, execution, 9, by); }));
   all.push_back(fuzzed(
       std::make_unique<Ioctls>(names),
       [](const Ioctls& ioctls) { return ioctls_json(ioctls.answer()); },
@@ -273,6 +303,7 @@ std::vector<Fuzzed> all_analyses(Names& names) {
       [](Page&, const ReportTimeline&) {}));
   add_report(all, names);
   add_of_collectives(all, names);
+  add_of_the_program(all, names);
   return all;
 }
 

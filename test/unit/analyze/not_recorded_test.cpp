@@ -91,7 +91,7 @@ TEST_CASE("Functions that could not be patched are missed") {
   CHECK(
       lacking_page(facts).ends_with("\n\nfunctions that could not be recorded\n"
                                     "  cuLaunchKernel (it is too short)\n"
-                                    "  cuMemGetAttribute (it is too short)\n"));
+                                    "  cuMemGetAttribute; --json says why\n"));
   CHECK(facts_json(facts)["not_recorded"]["functions"].dump() ==
         R"json(["cuLaunchKernel (it is too short)","cuMemGetAttribute (it is too short)"])json");
 }
