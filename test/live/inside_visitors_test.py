@@ -285,8 +285,11 @@ class Live(insiders.InsideTest):
         self.assertEqual(trace.end["losses"], {"process_unrecorded": 1})
         lost, = trace.of("lost")
         self.assertIn(why, lost["detail"])
-        with open(f"{path}.log", encoding="utf-8") as file:
-            self.assertIn(why, file.read())
+
+        def explained():  # which is written after the trace
+            with open(f"{path}.log", encoding="utf-8") as file:
+                return why in file.read()
+        wait_for(explained, f"a message that it {why}")
 
     def test_may_not_connect(self):
         self.check_refused_alone(CONNECT, "may refuse it connect")
