@@ -27,7 +27,7 @@ KNOWN = {
     "function": {
         "test/export/readers.py: read_chrome": 68,
         "test/export/readers.py: read_perfetto": 69,
-        "test/fuzz/analyses_fuzz.cpp: all_analyses": 78,
+        "test/fuzz/analyses_fuzz.cpp: all_analyses": 75,
         "test/gpu/cupti_truth.cpp: add_arguments": 65,
         "test/unit/correlate/driver_calls_test.cpp: What the driver returned is reported only where it is known": 64,
         "test/unit/correlate/graphs/graphs_test.cpp: Why it is not known what a graph holds": 83,

@@ -213,6 +213,11 @@ void add_of_the_program(std::vector<Fuzzed>& all, Names& names) {
       [](Page& page, const Kernels& kernels) {
         add_kernels(page, kernels, Kernels::By::range, 9);
       }));
+  for (auto by : {GapsBy::gap, GapsBy::range, GapsBy::line})
+    all.push_back(fuzzed(
+        std::make_unique<Execution>(names, ThreadFilter{}, 9),
+        [](const Execution& execution) { return idle_json(execution.idle()); },
+        [by](Page& page, const Execution& execution) { add_idle_times(page, execution, 9, by); }));
   for (auto by : {Memory::By::range, Memory::By::line})
     all.push_back(fuzzed(
         std::make_unique<Memory>(names, Part{}, by),
@@ -239,11 +244,6 @@ std::vector<Fuzzed> all_analyses(Names& names) {
       std::make_unique<Summary>(names, ThreadFilter{}),
       [](const Summary& summary) { return summary.json(); },
       [](Page& page, const Summary& summary) { summary.add_to(page, true); }));
-  for (auto by : {GapsBy::gap, GapsBy::range, GapsBy::line})
-    all.push_back(fuzzed(
-        std::make_unique<Execution>(names, ThreadFilter{}, 9),
-        [](const Execution& execution) { return idle_json(execution.idle()); },
-        [by](Page& page, const Execution& execution) { add_idle_times(page, execution, 9, by); }));
   all.push_back(fuzzed(
       std::make_unique<Ioctls>(names),
       [](const Ioctls& ioctls) { return ioctls_json(ioctls.answer()); },
