@@ -39,7 +39,7 @@ GRAPH_ACTIONS = {"create", "clone", "destroy", "add_node", "remove_node", "set_n
 NODE_ACTIONS = {"add_node", "set_node", "set_exec_node"}
 KINDS = {"device", "async", "managed", "host", "vmm"}
 COLUMNS = ["symbol", "name", "type", "op", "profile", "args", "attrs"]
-# Of a product's elements and of its sums, where no argument says it.
+# The types of a product's elements and sums, where no argument says them.
 ELEMENTS = {"R_16F", "R_16BF", "R_32F", "R_64F", "C_32F", "C_64F"}
 SUMS = {"16F", "32F", "64F"}
 # What a row of meanings.tsv may say, and of which enum it is a value in include/cudabpf/meaning.hpp.

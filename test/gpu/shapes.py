@@ -9,7 +9,7 @@ import sys
 
 import toolkit
 
-# Of a call in cuBLASLt's log: the matrices' sizes, by their descriptors.
+# The matrices' sizes in a call in cuBLASLt's log, by their descriptors.
 LOGGED = re.compile(r"\bAdesc=\[[^]]*?rows=(\d+) cols=(\d+)[^]]*\].*?\bDdesc=\[[^]]*?rows=(\d+) cols=(\d+)")
 
 

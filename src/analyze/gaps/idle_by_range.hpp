@@ -31,7 +31,7 @@ class IdleByRange {
   // `process`: its number.
   void add(std::uint64_t process, const RangePlace* place, std::uint64_t time,
            const IdleTimes& by_cause = {});
-  // Of the processes that are wanted; the longest time first.
+  // The wanted processes' ranges, the longest time first.
   std::vector<Figures> rows(const Names& names,
                             const std::function<bool(std::uint64_t)>& is_wanted) const;
 

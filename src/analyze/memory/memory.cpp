@@ -51,7 +51,7 @@ void Memory::line(const Line& line) {
     if (Holder& holder = holders_[at->second]; holder.pid) holder.comm = line.process->comm;
 }
 
-// Of a block that the current line allocates.
+// Who holds a block that the current line allocates.
 std::size_t Memory::new_holder(const Block& block) {
   const RangePlace* place = by_ != By::process && line_ ? line_->place : nullptr;
   std::uint64_t number = by_ == By::process ? block.process : place ? place->number + 1 : 0;

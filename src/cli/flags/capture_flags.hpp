@@ -87,7 +87,7 @@ struct CaptureFlags {
   bool wants_python() const { return python && writes_lines(); }
 
   // Whether products are traced from inside.
-  bool wants_shapes() const { return !no_shapes && (!watch || recorder); }
+  bool wants_shapes() const { return !no_shapes && writes_lines(); }
 
   // A given flag that only tracing by eBPF can use; empty: there is none.
   std::string for_ebpf_alone() const;

@@ -108,7 +108,7 @@ TEST_CASE("The outermost ranges, or those in one that is around all") {
                      range(2, 1, 5) + range(4, 10, 6) + range(3, 9, 8) + range(1, 0, 50));
   CHECK(names(totals) == "b a ");
   CHECK(outermost_ranges_text(totals.ranges) == "serve / b 8.00 µs; serve / a 5.00 µs");
-  // Of a part there may be no more than what is inside.
+  // A part may have no more than what is inside.
   NamedTotals part(named(1, "serve") + named(2, "a", 1) + named(3, "b") + range(2, 1, 5) +
                    range(3, 9, 8));
   CHECK(names(part) == "b a ");
