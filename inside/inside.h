@@ -219,6 +219,11 @@ HIDDEN void ci_show_descriptors(struct ci_thread* thread, struct ci_entry* entry
 /* ----- the system (system.c): calls that are no cancellation points */
 
 HIDDEN long ci_system(long number, long a, long b, long c, long d, long e, long f);
+/* Maps shared memory of some GiB far from libraries, if there is room: beside them, it would take
+ * the place within reach of a jump from which a library's functions are recorded. Each place is
+ * for one mapping. A negative error number, or the address. */
+enum ci_away { CI_AWAY_RINGS = 1, CI_AWAY_TAPE };
+HIDDEN long ci_map_away(enum ci_away place, __u64 size, int protection, int flags, int fd);
 /* A gap of at least `size` bytes in the address space of which every byte is within reach of a
  * jump from all of [from, to); 0: there is none. */
 HIDDEN __u64 ci_find_gap(__u64 from, __u64 to, __u64 size);

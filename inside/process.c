@@ -120,7 +120,7 @@ static int receive_answer(long fd, struct ci_answer* answer, int fds[MAX_FDS]) {
 static struct ci_shared* map_shared(int fd, __u64 size) {
   __u64 ring = size > CI_RINGS_AT ? (size - CI_RINGS_AT) / CI_RINGS : 0;
   if (ring < CI_LEAST_RING || (ring & (ring - 1))) return NULL;
-  long at = ci_system(SYS_mmap, 0, (long)size, PROT_NONE, MAP_SHARED, fd, 0);
+  long at = ci_map_away(CI_AWAY_RINGS, size, PROT_NONE, MAP_SHARED, fd);
   if (at < 0 && at > -4096) return NULL;
   ci_system(SYS_munlock, at, (long)size, 0, 0, 0, 0);
   if (ci_system(SYS_madvise, at, (long)size, MADV_DONTFORK, 0, 0, 0) != 0 ||

@@ -8,6 +8,7 @@
 
 #define PAGE 4096ULL
 #define REACH ((1ULL << 31) - (1ULL << 20)) /* of a jump, with some room to spare */
+#define AWAY (64ULL << 30)
 
 long ci_system(long number, long a, long b, long c, long d, long e, long f) {
   register long r10 __asm__("r10") = d;
@@ -19,6 +20,11 @@ long ci_system(long number, long a, long b, long c, long d, long e, long f) {
                    : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
                    : "rcx", "r11", "memory");
   return result;
+}
+
+long ci_map_away(enum ci_away place, __u64 size, int protection, int flags, int fd) {
+  __u64 hint = ((__u64)ci_map_away & ~(PAGE - 1)) - place * AWAY;
+  return ci_system(SYS_mmap, (long)hint, (long)size, protection, flags, fd, 0);
 }
 
 /* A file below /proc, read line by line. */

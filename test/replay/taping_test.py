@@ -51,6 +51,13 @@ table = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint32)(lambda which: ctypes.
 if tool := os.environ.get("NVTX_INJECTION64_PATH"):
     assert ctypes.CDLL(tool).InitializeInjectionNvtx2(table)
 computing.main()
+# Gigabytes of cudabpf's beside libcuda would leave no room within reach of its functions' jumps.
+with open("/proc/self/maps") as file:
+    maps = [(int(line.split("-")[0], 16), int(line.split("-")[1].split()[0], 16), line) for line in file]
+driver = [(begin, end) for begin, end, line in maps if "libcuda.so" in line]
+for begin, end, line in maps:
+    if "memfd:cudabpf" in line and end - begin > 1 << 30:
+        assert end < driver[0][0] - (8 << 30) or begin > driver[-1][1] + (8 << 30), line
 """
 NEVER_TWICE = "setup; module m; function f m k; function g m l; launch f 1 1 1 1 1 1 0 0; launch g 1 1 1 1 1 1 0 0"
 
