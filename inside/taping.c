@@ -17,8 +17,7 @@ static struct ci_stop stop;
 
 void ci_begin_taping(int fd, __u64 size, const char* path) {
   if (size <= CI_PAYLOADS_AT) return;
-  long at =
-      ci_map_away(CI_AWAY_TAPE, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd);
+  long at = ci_map_away(CI_AWAY_TAPE, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd);
   if (at < 0 && at > -4096) return;
   ci_system(SYS_munlock, at, (long)size, 0, 0, 0, 0);
   if (ci_system(SYS_madvise, at, (long)size, MADV_DONTFORK, 0, 0, 0) != 0) {
