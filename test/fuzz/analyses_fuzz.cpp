@@ -223,10 +223,10 @@ void add_of_the_program(std::vector<Fuzzed>& all, Names& names) {
         std::make_unique<Memory>(names, Part{}, by),
         [](const Memory& memory) { return memory_json(memory); },
         [](Page& page, const Memory& memory) { add_memory(page, memory, 9); }));
-  for (auto weight :
-       {FoldedStacks::Weight::host, FoldedStacks::Weight::gpu, FoldedStacks::Weight::bytes}) {
+  for (auto measure :
+       {StackMeasure::host, StackMeasure::gpu, StackMeasure::copied, StackMeasure::allocated}) {
     auto folded = std::make_unique<Export>();
-    folded->format = std::make_unique<FoldedStacks>(names, folded->out, weight);
+    folded->format = std::make_unique<FoldedStacks>(names, folded->out, measure);
     all.push_back(fuzzed_export(std::move(folded), check_text));
   }
 }

@@ -18,6 +18,7 @@ TRACES = {
     "measured": ROOT / "test/golden/gpu_execution.jsonl",
     "two-ranks": ROOT / "traces/example-ranks.jsonl.zst",
     "ranges": ROOT / "traces/example-ranges.jsonl.zst",
+    "python": ROOT / "traces/h200-slow-token.jsonl.zst",
     "graphs": ROOT / "test/golden/graphs.jsonl",
     "lossy": ROOT / "test/golden/trace.jsonl",
     "tracks": ROOT / "test/golden/gpu_tracks.jsonl.zst",
@@ -41,8 +42,9 @@ def hostile_lines():
     yield {"type": "process", "op": "start", "ts": 1, "pid": 7, "comm": MARKUP, "cmdline": MARKUP}
     names = (MARKUP, "k" * 10_000, "javascript:alert(1)", "bad\udcff\udc80bytes", "\u202egnp.exe", "a\x1eb\x1fc", "${hacked}", "__proto__")
     for number, name in enumerate(names, 1):
+        yield {"type": "stack", "ts": 1, "stack": number, "frames": [{"function": name, "file": MARKUP, "line": number}] * 3}
         yield {"id": number, "type": "kernel", "op": "launch", "name": name[:900], "ts": number * 1000, "duration_us": 1.5, "pid": 7, "tid": 7,
-               "ret": 0, "stream": "0x0", "kernel": name, "grid": [1, 1, 1], "block": [1, 1, 1], "args": {MARKUP: MARKUP}}
+               "ret": 0, "stream": "0x0", "kernel": name, "grid": [1, 1, 1], "block": [1, 1, 1], "args": {MARKUP: MARKUP}, "stack": number}
         yield {"id": 100 + number, "type": "memory", "op": "alloc", "name": "cuMemAlloc", "ts": number * 1000 + 500, "duration_us": 0.1,
                "pid": 7, "tid": 8, "ret": 2, "error": MARKUP, "size": 2**64 - 1}
     for number, (ts, duration) in enumerate(((2**53 + 5, 1), (2**63, 1e15), (2**64 - 1, 0), (9000, 9e18), (0, 0)), 200):
@@ -178,6 +180,8 @@ def make_reports(cudabpf, folder):
                                   ("measured", 7_810_000, 9_000_000)):
             answer = ask(subcommand, "--json", "--from", f"{begin}ns", "--to", f"{end}ns", TRACES[title])
             (folder / f"{title}-{subcommand}-{begin}-{end}.json").write_bytes(answer)
+    for weight in ("host", "gpu", "bytes", "allocated"):
+        (folder / f"python-{weight}.folded").write_bytes(ask("export", TRACES["python"], "--format", "folded", "--weight", weight, "-o", "-"))
     for side, trace in zip("ab", COMPARED["vs-transformer"]):
         (folder / f"vs-transformer-{side}-calls.json").write_bytes(ask("calls", "--json", "--from", "2500ms", "--to", "6500ms", ROOT / trace))
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
-#include "analyze/derived/python_places.hpp"
 #include "util/saturating.hpp"
 #include "util/text/printable.hpp"
 
@@ -24,35 +24,6 @@ std::string short_frame(std::string_view frame) {
 
 }  // namespace
 
-FoldedStacks::Weight FoldedStacks::weight(std::string_view name) {
-  if (name == "gpu") return Weight::gpu;
-  return name == "bytes" ? Weight::bytes : Weight::host;
-}
-
-void FoldedStacks::line(const Line& line) {
-  kernels_.line(line);
-  bool is_call = line.kind == LineKind::call;
-  switch (weight_) {
-    case Weight::host:
-      if (is_call && !line.has(Field::parent) && !line.has(Field::within))
-        add(line, line.name, line.duration);
-      return;
-    case Weight::bytes:
-      if (is_call && gives_work(line.work)) add(line, line.name, line.size);
-      return;
-    case Weight::gpu:
-      if (line.kind == LineKind::gpu_operation)
-        add(line, line.kernel ? line.kernel : line.op, line.duration);
-      return;
-  }
-}
-
-void FoldedStacks::add(const Line& line, Name what, std::uint64_t weight) {
-  if (!weight) return;
-  std::uint64_t& sum = weights_[{line.python, what.id}];
-  sum = saturating_sum(sum, weight);
-}
-
 std::string FoldedStacks::text_of(const PythonPlace* place) const {
   if (!place) return "(no line)";
   if (place->frames.empty()) return short_frame(names_.text(place->line));
@@ -64,14 +35,12 @@ std::string FoldedStacks::text_of(const PythonPlace* place) const {
   return text;
 }
 
-void FoldedStacks::finish(const TraceFacts&) {
-  kernels_.settle();
+void FoldedStacks::finish(const TraceFacts& facts) {
+  weights_.finish(facts);
   std::map<std::string, std::uint64_t> sums;  // equal texts are one line
-  for (const auto& [key, weight] : weights_) {
-    std::string kernel = weight_ == Weight::gpu ? kernels_.of({key.what}) : std::string();
-    std::string what = kernel.empty() ? std::string(names_.text({key.what})) : std::move(kernel);
+  for (auto& [place, what, weight] : weights_.of(measure_)) {
     std::replace(what.begin(), what.end(), ';', ',');
-    std::uint64_t& sum = sums[text_of(key.place) + ";" + printable(what)];
+    std::uint64_t& sum = sums[text_of(place) + ";" + printable(what)];
     sum = saturating_sum(sum, weight);
   }
   for (const auto& [text, weight] : sums) out_.text(fmt::format("{} {}\n", text, weight));

@@ -14,6 +14,7 @@
 #include "analyze/report/packed.hpp"
 #include "analyze/report/report_data.hpp"
 #include "analyze/report/report_timeline.hpp"
+#include "analyze/stacks/stack_tree.hpp"
 #include "analyze/summary/summary.hpp"
 #include "util/text/markup.hpp"
 
@@ -65,7 +66,8 @@ std::string missing_text(const TraceFacts& facts) {
 Json columns_json() {
   Json all = {{"functions", calls_columns()}, {"ioctls", ioctls_columns()},
               {"idle", gaps_columns()},       {"gpu_idle", gpu_gaps_columns()},
-              {"blocks", memory_columns()},   {"steps", steps_columns()}};
+              {"blocks", memory_columns()},   {"steps", steps_columns()},
+              {"lines", stack_line_columns()}};
   all.update(kernels_columns());
   all.update(errors_columns());
   return all;
@@ -103,11 +105,12 @@ struct Report::Analyses {
         ioctls(all_names),
         energy(all_names, summary.execution(), part),
         errors(all_names, false),
+        stacks(all_names),
         timeline(all_names, most_events) {}
 
   // The execution that `energy` shares is finished with `summary`, so that comes first.
-  std::array<Analysis*, 8> each() {
-    return {&summary, &calls, &kernels, &ioctls, &gpus, &energy, &errors, &timeline};
+  std::array<Analysis*, 9> each() {
+    return {&summary, &calls, &kernels, &ioctls, &gpus, &energy, &errors, &stacks, &timeline};
   }
   std::string timeline_data() const {
     return analyze::timeline_data(timeline, &summary.execution());
@@ -121,6 +124,7 @@ struct Report::Analyses {
   SampledGpus gpus;
   Energy energy;
   Errors errors;
+  StackWeights stacks;
   ReportTimeline timeline;
 };
 
@@ -151,7 +155,8 @@ Json Report::answers() const {
                   {"gaps", gaps_json(execution.idle(), execution.gpus(), all_->gpus)},
                   {"memory", {{"memory", memory_json(all_->summary.memory())}}},
                   {"energy", energy_json(all_->energy)},
-                  {"errors", errors_json(all_->errors.answer(), all_->names)}};
+                  {"errors", errors_json(all_->errors.answer(), all_->names)},
+                  {"stacks", stacks_json(all_->stacks, all_->names)}};
   make_fit(answers);
   return answers;
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include "analyze/export/folded_stacks.hpp"
 #include "analyze/export/perfetto_trace.hpp"
 #include "analyze/export/tracks.hpp"
+#include "analyze/stacks/stack_weights.hpp"
 #include "cli/commands.hpp"
 #include "cli/export_files.hpp"
 #include "cli/flags/one_of.hpp"
@@ -57,6 +59,13 @@ Result<> add_timelines(Writers& writers, const ExportFlags& flags, bool all, Exp
   return ok();
 }
 
+analyze::StackMeasure measure_named(std::string_view name) {
+  const auto& names = analyze::STACK_MEASURES;
+  const auto* at = std::find(names.begin(), names.end(), name);
+  return at == names.end() ? analyze::StackMeasure::host
+                           : static_cast<analyze::StackMeasure>(at - names.begin());
+}
+
 Result<Writers> make_writers(const ExportFlags& flags, ExportFiles& files,
                              analyze::TraceReader& reader) {
   Writers writers;
@@ -70,8 +79,8 @@ Result<Writers> make_writers(const ExportFlags& flags, ExportFiles& files,
   }
   if (all || flags.format == "folded") {
     auto* stream = TRY(files.add("folded.txt"));
-    writers.analyses.push_back(std::make_unique<analyze::FoldedStacks>(
-        names, *stream, analyze::FoldedStacks::weight(flags.weight)));
+    writers.analyses.push_back(
+        std::make_unique<analyze::FoldedStacks>(names, *stream, measure_named(flags.weight)));
   }
   if (all || flags.format == "alnair") {
     auto streams = TRY(files.add_folder("alnair", {"metrics.log", "timeline.log"}));
@@ -164,8 +173,9 @@ void add_export(CLI::App& app, Action& action) {
   one_of(
       sub->add_option("--weight", flags->weight,
                       "What weighs in folded stacks of Python: nanoseconds in calls (host), or "
-                      "for which GPUs worked (gpu), or bytes that were copied and filled (bytes)"),
-      {"host", "gpu", "bytes"});
+                      "for which GPUs worked (gpu), or bytes that were copied and filled (bytes), "
+                      "or that were allocated (allocated)"),
+      {analyze::STACK_MEASURES.begin(), analyze::STACK_MEASURES.end()});
   sub->add_flag("--plain", flags->plain, "Do not deflate Perfetto's packets");
   sub->callback([flags, &action] { action = [flags] { return export_trace(*flags); }; });
 }

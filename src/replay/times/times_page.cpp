@@ -20,7 +20,7 @@ double rounded(double number) {
   return std::round(number * THOUSAND) / THOUSAND;
 }
 
-Json or_null(const std::optional<double>& number) {
+Json rounded_or_null(const std::optional<double>& number) {
   return number ? Json(rounded(*number)) : Json(nullptr);
 }
 
@@ -33,7 +33,7 @@ Json tier_json(const ComparedTier& tier) {
           {"operations", tier.operations},
           {"total_us", rounded(tier.total_us)},
           {"actual_us", rounded(tier.actual_us)},
-          {"error_percent", or_null(tier.error_percent)}};
+          {"error_percent", rounded_or_null(tier.error_percent)}};
 }
 
 Json launches_json(const TimesCompared& times, const Manifest& manifest, const Tape& tape) {
@@ -45,9 +45,9 @@ Json launches_json(const TimesCompared& times, const Manifest& manifest, const T
     json["actual_total_us"] = rounded(one.total_us);
     json["actual_mean_us"] = one.measured ? Json(rounded(one.mean_us)) : Json(nullptr);
     json["actual_median_us"] = one.measured ? Json(rounded(one.median_us)) : Json(nullptr);
-    json["warm_us"] = or_null(one.warm_us);
-    json["cold_us"] = or_null(one.cold_us);
-    json["in_turn_us"] = or_null(one.in_turn_us);
+    json["warm_us"] = rounded_or_null(one.warm_us);
+    json["cold_us"] = rounded_or_null(one.cold_us);
+    json["in_turn_us"] = rounded_or_null(one.in_turn_us);
     json["warm_has_launch_gap"] = one.has_delay;
     json["place"] = name_of(one.place);
     json["launches_within"] = one.within;
@@ -139,7 +139,7 @@ Json times_json(const TimesCompared& times, const Manifest& manifest, const Tape
         {"gpu_span_us", rounded(times.span_us)},
         {"wall_us", rounded(times.wall_us)},
         {"operations", times.operations}}},
-      {"full_model_inference_us", or_null(times.full_us)},
+      {"full_model_inference_us", rounded_or_null(times.full_us)},
       {"full_model_error_percent", nullptr},
       {"predicted_from_kernels_us", rounded(times.predicted_us)},
       {"error_percent", rounded(error_percent(times.predicted_us, times.busy_us))},

@@ -37,7 +37,7 @@ Trace training() {
   return trace;
 }
 
-std::string folded(const Trace& trace, FoldedStacks::Weight weight) {
+std::string folded(const Trace& trace, StackMeasure weight) {
   std::string out;
   ByteStream stream([&](std::string_view bytes) {
     out += bytes;
@@ -94,13 +94,13 @@ TEST_CASE("Calls by the line that made them") {
 }
 
 TEST_CASE("Stacks with what they weigh, from the outermost function inwards") {
-  CHECK(folded(training(), FoldedStacks::Weight::host) ==
+  CHECK(folded(training(), StackMeasure::host) ==
         "(no line);cuCtxSynchronize 1000\n"
         "(no line);cuLaunchKernel 1000\n"
         "<module> (train.py:20);step (train.py:12);relu (f.py:8);cuLaunchKernel 1000\n"
         "<module> (train.py:20);step (train.py:12);relu (f.py:8);cuMemcpyHtoD 1000\n"
         "…;relu (f.py:8);cuLaunchKernel 1000\n");
-  CHECK(folded(training(), FoldedStacks::Weight::bytes) ==
+  CHECK(folded(training(), StackMeasure::copied) ==
         "<module> (train.py:20);step (train.py:12);relu (f.py:8);cuMemcpyHtoD 64\n");
 }
 
@@ -112,6 +112,6 @@ TEST_CASE("Folded stacks have the GPU's time under the line that asked for it") 
                      "\n" +
                      trace.text;
   trace.text = text;
-  CHECK(folded(trace, FoldedStacks::Weight::gpu) ==
+  CHECK(folded(trace, StackMeasure::gpu) ==
         "<module> (train.py:20);step (train.py:12);relu (f.py:8);gemm 2000\n");
 }

@@ -4,7 +4,7 @@
 // A column of a page's table, as cudabpf describes it: "gpu.total_us" is within an object.
 export interface Described { key: string; title: string; as: string; wide?: boolean; bar?: boolean; if_known?: boolean }
 export type Columns = Record<
-  "functions" | "kernels" | "classes" | "graphs" | "ioctls" | "idle" | "gpu_idle" | "blocks" | "failures" | "unfinished" | "exits" | "steps", Described[]>;
+  "functions" | "kernels" | "classes" | "graphs" | "ioctls" | "idle" | "gpu_idle" | "blocks" | "failures" | "unfinished" | "exits" | "steps" | "lines", Described[]>;
 export interface Loss { severity: string; count: number; uncounted?: boolean }
 export interface Finding {
   id: string; title: string; sure: string; text: string; begin_us?: number; end_us?: number;
@@ -83,6 +83,12 @@ export interface GpuEnergy {
 }
 export interface EnergyAnswer { why_not?: string; gpus: GpuEnergy[] }
 
+export interface StackTree { parents: number[]; texts: number[]; weights: number[]; left_out: number }
+export interface LineRow { line: string; host_us: number; gpu_us?: number; copied_bytes?: number; allocated_bytes?: number }
+export interface StacksAnswer {
+  texts: string[]; kinds: number[]; trees: Record<"host" | "gpu" | "bytes" | "allocated", StackTree>; lines: LineRow[]; lines_left_out?: number;
+}
+
 export interface Answers {
   version: string; title: string; heading: string; missing: string;
   command: string[] | null; columns: Columns;
@@ -107,6 +113,7 @@ export interface Answers {
       failed_calls: number; usual_failures: number; unfinished_calls: number; failures: FailureRow[];
       operations: FailureRow[]; gpu_errors: FailureRow[]; unfinished: OpenRow[]; processes: ExitRow[];
     };
+    stacks: StacksAnswer | null;
   };
 }
 

@@ -10,6 +10,7 @@ import type { Span, View } from "../view";
 import { columnsOf } from "./columns";
 import { energy } from "./energy";
 import { iterations } from "./iterations";
+import { lines } from "./lines";
 import { tablesOf, type RangeRow, type RangeTables } from "./range";
 import { tableOf, type Column, type Link } from "./table";
 import type { Tab } from "./tabs";
@@ -165,6 +166,7 @@ export function tabsOf(answers: Answers, places: Places): Tab[] {
   const all: [string, string, () => HTMLElement[], number?][] = [
     ["functions", "Functions", () => [functions(calls, answers, places, "Functions", leftOut(calls_left_out))]],
     ["kernels", "Kernels", () => kernels(answers, places)],
+    ["lines", "Python", () => lines(answers)],
     ["iterations", "Iterations", () => iterations(answers, places)],
     ["ioctls", "Ioctls", () => ioctls(answers, places)],
     ["gaps", "Gaps", () => gaps(answers, places)],
