@@ -33,6 +33,9 @@ QUERIES = {
     "collectives": "SELECT trace, op, identity, rank, size, count(*) AS count, sum(duration_us) AS time FROM collectives "
                    "GROUP BY trace, op, identity, rank, size",
     "collective_work": "SELECT trace, pid, count(*) AS count, sum(duration_us) AS time FROM collective_work GROUP BY trace, pid",
+    "products": "SELECT trace, m, n, k, count(*) AS count FROM products WHERE shape_unknown IS NULL OR shape_unknown = '' GROUP BY trace, m, n, k",
+    "product_work": "SELECT products.trace AS trace, count(*) AS count, sum(product_work.duration_us) AS time FROM product_work "
+                    "JOIN products ON products.trace = product_work.trace AND products.id = product_work.product GROUP BY products.trace",
     "grids": "SELECT trace, sum(grid[1]) AS blocks FROM calls WHERE op = 'launch' AND kernel != '' GROUP BY trace",
 }
 
@@ -120,6 +123,21 @@ class Store(unittest.TestCase):
             kinds = self.answer("memory", trace)["memory"]["all"].get("kinds", {})
             self.assertEqual(self.of("allocated", trace, "kind", "count", "bytes"),
                              {kind: (one["allocations"], one["allocated"]) for kind, one in kinds.items() if one["allocations"]}, trace)
+
+    def test_products(self):
+        """By shape, and what GPUs took for them."""
+        expected, found, work = collections.Counter(), collections.Counter(), {}
+        for trace in self.traces:
+            answer = self.answer("gemms", trace, "--top", "100000")
+            for row in answer["products"]:
+                expected[(trace, row["m"], row["n"], row["k"])] += row["count"] - row["in_graphs"]
+            if answer["products"]:
+                work[trace] = sum(row["gpu_us"] for row in answer["products"])
+        for row in self.rows["products"]:
+            found[(row["trace"], int(row["m"]), int(row["n"]), int(row["k"]))] += int(row["count"])
+        self.assertEqual(found, expected)
+        self.assertEqual({row["trace"]: decimal.Decimal(str(row["time"])) for row in self.rows["product_work"]}, work)
+        self.assertTrue(work)
 
     def test_collectives(self):
         """Each rank's, by function and size; and what GPUs took for them, with no kernel in two rows."""

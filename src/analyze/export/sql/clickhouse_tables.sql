@@ -54,6 +54,23 @@ JOIN calls AS issuing ON issuing.trace = gpu.trace AND issuing.id = gpu.call
 JOIN calls AS asking ON asking.trace = gpu.trace AND asking.id = issuing.within
 WHERE asking.library = 'nccl';
 
+-- Products of matrices, by cuBLAS and cuBLASLt. One that another makes is a part of that.
+CREATE VIEW products AS
+SELECT trace, id, ts, duration_us, pid, tid, name, m, n, k, batch, trans, types, compute, epilogue,
+  shape_unknown, device, stream, captured
+FROM calls
+WHERE type = 'product' AND isNull(parent) AND error = '';
+
+-- The kernels of products (`--gpu`): `product` is the id of theirs. Those of graphs have none.
+CREATE VIEW product_work AS
+SELECT gpu.trace AS trace, gpu.ts AS ts, gpu.duration_us AS duration_us, gpu.pid AS pid,
+  gpu.device AS device, gpu.stream AS stream, gpu.op AS op, gpu.kernel AS kernel,
+  coalesce(asking.parent, asking.id) AS product
+FROM gpu
+JOIN calls AS issuing ON issuing.trace = gpu.trace AND issuing.id = gpu.call
+JOIN calls AS asking ON asking.trace = gpu.trace AND asking.id = issuing.within
+WHERE asking.type = 'product';
+
 -- Whether all is there, for each file: `complete` is 1 if no record was lost and every call of the
 -- file has been loaded.
 CREATE VIEW books AS

@@ -49,6 +49,22 @@ JOIN calls AS issuing ON issuing.trace = gpu.trace AND issuing.id = gpu."call"
 JOIN calls AS asking ON asking.trace = gpu.trace AND asking.id = issuing.within
 WHERE asking.library = 'nccl';
 
+-- Products of matrices, by cuBLAS and cuBLASLt. One that another makes is a part of that.
+CREATE VIEW products AS
+SELECT trace, id, ts, duration_us, pid, tid, name, m, n, k, batch, trans, types, compute, epilogue,
+  shape_unknown, device, stream, captured
+FROM calls
+WHERE type = 'product' AND parent IS NULL AND error IS NULL;
+
+-- The kernels of products (`--gpu`): `product` is the id of theirs. Those of graphs have none.
+CREATE VIEW product_work AS
+SELECT gpu.trace, gpu.ts, gpu.duration_us, gpu.pid, gpu.device, gpu.stream, gpu.op, gpu.kernel,
+  coalesce(asking.parent, asking.id) AS product
+FROM gpu
+JOIN calls AS issuing ON issuing.trace = gpu.trace AND issuing.id = gpu."call"
+JOIN calls AS asking ON asking.trace = gpu.trace AND asking.id = issuing.within
+WHERE asking.type = 'product';
+
 -- Whether all is there, for each file: `complete` is true if no record was lost and every call of
 -- the file has been loaded.
 CREATE VIEW books AS
