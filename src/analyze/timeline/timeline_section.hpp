@@ -50,15 +50,27 @@ class TimelineSection {
       draw_iterations(execution.iterations());
   }
 
+  // What the thread was doing by the program's own account, the outermost ranges first.
+  void ranges(const Timeline::Thread& thread) {
+    std::string name = fmt::format("ranges of {}", thread.tid);
+    for (const BarRow& row : thread.ranges) {
+      if (!is_shown(row)) continue;
+      label(std::exchange(name, {}));
+      bool odd = false;
+      each_drawn(row, [&](const Bar& bar, const auto& piece) {
+        odd = !odd;
+        draw_range(bar, piece, odd);
+      });
+      y_ += ROW;
+    }
+  }
+
   void thread(const Timeline::Thread& thread, std::size_t rows) {
     constexpr std::string_view LABELS[] = {"", "inside these", "driver"};
     std::string name = fmt::format("thread {}", thread.tid);
     bool drawn = false;
     for (std::size_t row = 0; row < rows; row++) {
-      bool any = false;
-      for (const auto& piece : scale_.pieces())
-        each_group(thread.bars[row], piece.begin, piece.end, 0, [&](auto) { any = true; });
-      if (!any) continue;
+      if (!is_shown(thread.bars[row])) continue;
       std::string what(LABELS[row]);
       label(drawn ? what : what.empty() ? name : fmt::format("{}, {}", name, what));
       rows_of_threads_.try_emplace(thread.tid, y_);
@@ -199,6 +211,13 @@ class TimelineSection {
     svg_.text(LEFT - 8, y_ + 12, text, size, Svg::Anchor::end);
   }
 
+  bool is_shown(const BarRow& row) const {
+    bool any = false;
+    for (const TimeScale::Piece& piece : scale_.pieces())
+      each_group(row, piece.begin, piece.end, 0, [&](auto) { any = true; });
+    return any;
+  }
+
   template <typename Each>
   void each_drawn(const BarRow& row, Each&& each) {
     for (const TimeScale::Piece& piece : scale_.pieces())
@@ -243,6 +262,18 @@ class TimelineSection {
     if (letters >= 5)
       svg_.text(x + 2, top + 11, shortened(timeline_.name_of(*work), letters), 10,
                 Svg::Anchor::start, "#ffffff");
+  }
+
+  void draw_range(const Bar& bar, const TimeScale::Piece& piece, bool odd) {
+    auto [x, width] = edges(bar, piece);
+    Alike total = bar.total();
+    std::string name = bar.is_one() ? printable(timeline_.names().text(bar.parts().front().name))
+                                    : count_of(total.count, "range", "ranges");
+    svg_.rect(x, y_, width, BAR, odd ? "#e6d9f2" : "#f2eaf8",
+              fmt::format("{}\n{} at {}", shortened(name, MAX_NAME), human_time(total.time),
+                          seconds(bar.begin)));
+    auto letters = static_cast<std::size_t>(width / LETTER);
+    if (letters > 2) svg_.text(x + 2, y_ + 11, shortened(name, letters), 10);
   }
 
   void draw_phases(const Phases& phases) {

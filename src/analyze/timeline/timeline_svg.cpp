@@ -38,7 +38,10 @@ class Gantt {
       if (process.empty()) continue;
       section.begin(process);
       section.execution_of(process, true);
-      for (std::size_t index : process.threads) section.thread(timeline_.thread(index), LANE_ROWS);
+      for (std::size_t index : process.threads) {
+        section.ranges(timeline_.thread(index));
+        section.thread(timeline_.thread(index), LANE_ROWS);
+      }
       for (std::size_t index : process.queues) section.queue(index);
       section.arrows();
       if (!process.queues.empty()) continue;
@@ -121,8 +124,10 @@ std::size_t bars_drawn(const Timeline& timeline, const TimelineView& view,
     for (const TimeSpan& span : view.shown)
       each_group(row, span.begin, span.end, resolution, [&](auto) { count++; });
   };
-  for (std::size_t i = 0; i < timeline.threads(); i++)
+  for (std::size_t i = 0; i < timeline.threads(); i++) {
     for (const BarRow& row : timeline.thread(i).bars) add(row);
+    for (const BarRow& row : timeline.thread(i).ranges) add(row);
+  }
   for (std::size_t i = 0; i < timeline.streams(); i++) add(timeline.stream(i).bars);
   for (std::size_t i = 0; i < timeline.gpu_queues(); i++) add(timeline.gpu_queue(i).bars);
   return count;

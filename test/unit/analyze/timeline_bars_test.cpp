@@ -47,6 +47,17 @@ TEST_CASE("Bars of a picture: all of a few, with what each represents") {
                  ContainsSubstring("<title>cu_memory\n4.00 µs at 0.000044 s\n1 call inside it<"));
 }
 
+TEST_CASE("A picture has the program's ranges above the calls of their thread") {
+  Drawn trace;
+  trace.call("kernel", 5, 10);
+  trace.line(
+      R"({"type":"range","op":"push","label":"step <1>","ts":2000,"duration_us":40.000,"pid":1,"tid":1,"range":1})");
+  std::string svg = Analyzed(trace, 100).svg();
+  CHECK_THAT(svg, ContainsSubstring("<title>step &lt;1&gt;\n40.0 µs at 0.000002 s<") &&
+                      ContainsSubstring(">ranges of 1</text>"));
+  CHECK(svg.find(">ranges of 1<") < svg.find(">thread 1<"));
+}
+
 TEST_CASE("Several calls as one bar say how many, from when to when, and mostly what") {
   Drawn trace;
   Analyzed analyzed(trace.call("kernel", 0, 1).call("memory", 1, 1).call("sync", 2, 1), 100);
