@@ -1,4 +1,4 @@
-// Where events go. The method of each event is pure, so that no sink can forget losses.
+// Where events go.
 #pragma once
 
 #include <array>
@@ -172,6 +172,7 @@ class OpenCallsNow {
   virtual void each(const Visit& visit) const = 0;
 };
 
+// The method of each event is pure, so that no sink of all events forgets one.
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -200,6 +201,26 @@ class Sink {
   // Called every 0.1 s, so that buffered lines reach the file even while nothing happens.
   virtual void flush() = 0;
   virtual void end(const Totals& totals) = 0;
+};
+
+// One that some events suffice for. Losses are what none may forget.
+class PartialSink : public Sink {
+ public:
+  void begin(const Session&) override {}
+  void call(const Call&) override {}
+  void driver_call(const DriverCall&) override {}
+  void gpu_error(const GpuError&) override {}
+  void gpu_sample(const GpuSample&) override {}
+  void gpu_operation(const GpuOperation&) override {}
+  void gpu_times(const GpuTimes&) override {}
+  void gpu_window(const GpuWindow&) override {}
+  void range(const NamedRange&) override {}
+  void python(const PythonFound&) override {}
+  void tallied(const Tallies&) override {}
+  void process(const Process&) override {}
+  void library(const Library&) override {}
+  void flush() override {}
+  void end(const Totals&) override {}
 };
 
 }  // namespace cudabpf

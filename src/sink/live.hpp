@@ -12,23 +12,17 @@
 
 namespace cudabpf {
 
-class LiveSink : public Sink {
+// Without samples, of which ten a second would hide the rest, and without what GPUs did, which
+// comes long after its call.
+class LiveSink : public PartialSink {
  public:
   // False: there is no room for it now. The `last` text is always taken.
   using Write = std::function<bool(std::string_view text, bool last)>;
   explicit LiveSink(Write write) : write_(std::move(write)) {}
 
-  void begin(const Session&) override {}
   void call(const Call& call) override;
   void driver_call(const DriverCall& call) override;
   void gpu_error(const GpuError& error) override;
-  void gpu_sample(const GpuSample&) override {}        // ten a second would hide the rest
-  void gpu_operation(const GpuOperation&) override {}  // it comes long after its call
-  void gpu_times(const GpuTimes&) override {}
-  void gpu_window(const GpuWindow&) override {}
-  void range(const NamedRange&) override {}
-  void python(const PythonFound&) override {}
-  void tallied(const Tallies&) override {}
   void process(const Process& process) override;
   void library(const Library& library) override;
   void lost(const LossEvent& loss) override;

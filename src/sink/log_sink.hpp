@@ -12,7 +12,7 @@
 
 namespace cudabpf {
 
-class LogSink : public Sink {
+class LogSink : public PartialSink {
  public:
   using Write = std::function<void(std::string line)>;
   using Written = std::function<TraceWritten()>;
@@ -23,17 +23,7 @@ class LogSink : public Sink {
   LogSink(Write write, Written written) : write_(std::move(write)), written_(std::move(written)) {}
 
   void begin(const Session& session) override;
-  void call(const Call&) override {}
-  void driver_call(const DriverCall&) override {}
   void gpu_error(const GpuError& error) override;
-  void gpu_sample(const GpuSample&) override {}
-  void gpu_operation(const GpuOperation&) override {}
-  void gpu_times(const GpuTimes&) override {}
-  void gpu_window(const GpuWindow&) override {}
-  void range(const NamedRange&) override {}
-  void python(const PythonFound&) override {}
-  void tallied(const Tallies&) override {}
-  void process(const Process&) override {}
   void library(const Library& library) override;
   void lost(const LossEvent& loss) override;
   void flush() override;

@@ -11,7 +11,7 @@
 
 namespace cudabpf {
 
-class StatusSink : public Sink {
+class StatusSink : public PartialSink {
  public:
   StatusSink(Screen& screen, std::function<std::uint64_t()> written)
       : screen_(screen), written_(std::move(written)) {}
@@ -19,16 +19,7 @@ class StatusSink : public Sink {
   void begin(const Session& session) override;
   void call(const Call&) override { calls_++; }
   void driver_call(const DriverCall&) override { calls_++; }
-  void gpu_error(const GpuError&) override {}
-  void gpu_sample(const GpuSample&) override {}
-  void gpu_operation(const GpuOperation&) override {}
-  void gpu_times(const GpuTimes&) override {}
-  void gpu_window(const GpuWindow&) override {}
-  void range(const NamedRange&) override {}
-  void python(const PythonFound&) override {}
-  void tallied(const Tallies&) override {}
   void process(const Process& process) override;
-  void library(const Library&) override {}
   void lost(const LossEvent& loss) override;
   void flush() override;
   void end(const Totals&) override { screen_.set_status({}); }

@@ -14,7 +14,7 @@
 
 namespace cudabpf::taping {
 
-class Taper final : public Sink, public Taping {
+class Taper final : public PartialSink, public Taping {
  public:
   explicit Taper(Wanted wanted) : wanted_(std::move(wanted)) {}
   Taper(const Taper&) = delete;
@@ -33,19 +33,6 @@ class Taper final : public Sink, public Taping {
   void begin(const Session& session) override;
   void call(const Call& call) override;
   void lost(const LossEvent& loss) override;
-  void process(const Process&) override {}
-  void driver_call(const DriverCall&) override {}
-  void gpu_error(const GpuError&) override {}
-  void gpu_sample(const GpuSample&) override {}
-  void gpu_operation(const GpuOperation&) override {}
-  void gpu_times(const GpuTimes&) override {}
-  void gpu_window(const GpuWindow&) override {}
-  void range(const NamedRange&) override {}
-  void python(const PythonFound&) override {}
-  void tallied(const Tallies&) override {}
-  void library(const Library&) override {}
-  void flush() override {}
-  void end(const Totals&) override {}
 
  private:
   Result<bundle::FolderWriter> make_folder(std::string& path);

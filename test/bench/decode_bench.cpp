@@ -15,26 +15,12 @@ using namespace cudabpf;
 namespace {
 
 // Writes all lines into the same buffer.
-struct LineSink : Sink {
-  void begin(const Session&) override {}
+struct LineSink : PartialSink {
   void call(const Call& call) override {
     benchmark::DoNotOptimize(line.bound(call));
     bytes += static_cast<std::size_t>(line.write(buffer->data(), call) - buffer->data());
   }
-  void gpu_error(const GpuError&) override {}
-  void gpu_sample(const GpuSample&) override {}
-  void gpu_operation(const GpuOperation&) override {}
-  void gpu_times(const GpuTimes&) override {}
-  void gpu_window(const GpuWindow&) override {}
-  void range(const NamedRange&) override {}
-  void python(const PythonFound&) override {}
-  void tallied(const Tallies&) override {}
-  void driver_call(const DriverCall&) override {}
-  void process(const Process&) override {}
-  void library(const Library&) override {}
   void lost(const LossEvent&) override {}
-  void flush() override {}
-  void end(const Totals&) override {}
 
   CallLine line;
   std::unique_ptr<std::array<char, 1 << 16>> buffer = std::make_unique<std::array<char, 1 << 16>>();

@@ -24,8 +24,7 @@ using namespace cudabpf;
 
 namespace {
 
-struct CheckedLines : Sink {
-  void begin(const Session&) override {}
+struct CheckedLines : PartialSink {
   void call(const Call& call) override {
     if (call.has_return + call.entry_lost + call.return_lost + call.unfinished > 1) abort();
     if (call.id == 0 || call.parent == call.id) abort();
@@ -36,8 +35,6 @@ struct CheckedLines : Sink {
     if (end > line.data() + bound) abort();
     check({line.data(), end});
   }
-  void gpu_error(const GpuError&) override {}
-  void gpu_sample(const GpuSample&) override {}
   void gpu_operation(const GpuOperation& work) override {
     line.resize(work_bound(work));
     auto size = static_cast<std::size_t>(put_work(line.data(), work) - line.data());
@@ -48,16 +45,12 @@ struct CheckedLines : Sink {
   void gpu_window(const GpuWindow& window) override { check(window_line(window)); }
   void range(const NamedRange& range) override { check(range_line(range)); }
   void python(const PythonFound& found) override { check(python_line(found)); }
-  void tallied(const Tallies&) override {}
   void driver_call(const DriverCall& call) override {
     if (call.has_return + call.return_lost + call.unfinished != 1) abort();
     check(driver_line(call));
   }
   void process(const Process& process) override { check(process_line(process)); }
-  void library(const Library&) override {}
   void lost(const LossEvent&) override {}
-  void flush() override {}
-  void end(const Totals&) override {}
 
   static void check(std::string_view text) {
     if (!text.ends_with('\n')) abort();

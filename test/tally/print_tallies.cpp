@@ -34,31 +34,20 @@ constexpr int FAILED = 1;
 void print(const json& line) { printf("%s\n", line.dump().c_str()); }
 
 // What has come to a sink, added up.
-class Sums final : public Sink {
+class Sums final : public PartialSink {
  public:
-  void begin(const Session&) override {}
   void call(const Call& call) override {
     Sum& sum = of(call.pid, *call.function);
     sum.recorded++;
     sum.whole += call.has_return && !call.entry_lost;
   }
-  void driver_call(const DriverCall&) override {}
-  void gpu_error(const GpuError&) override {}
-  void gpu_sample(const GpuSample&) override {}
-  void gpu_operation(const GpuOperation&) override {}
-  void gpu_times(const GpuTimes&) override {}
-  void gpu_window(const GpuWindow&) override {}
-  void range(const NamedRange&) override {}
-  void python(const PythonFound&) override {}
   void process(const Process& process) override {
     constexpr const char* OPS[] = {"start", "fork", "exec", "exit"};
     print({{"process", OPS[static_cast<int>(process.op)]}, {"pid", process.pid}});
   }
-  void library(const Library&) override {}
   void lost(const LossEvent& loss) override {
     losses_[std::string(info(loss.reason).name)] += loss.count.value_or(1);
   }
-  void flush() override {}
   void end(const Totals& totals) override { totals_ = totals; }
 
   std::uint64_t oldest_tallies_ns() const override { return 100'000'000; }

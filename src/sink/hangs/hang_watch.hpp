@@ -11,7 +11,7 @@
 
 namespace cudabpf::hangs {
 
-class HangWatch : public Sink {
+class HangWatch : public PartialSink {
  public:
   // Once a call is overdue, others have this long to become overdue as well: then there is one
   // report of all of them.
@@ -33,21 +33,9 @@ class HangWatch : public Sink {
 
   void begin(const Session& session) override { monotonic_ns_ = session.monotonic_ns; }
   void call(const Call& call) override;
-  void driver_call(const DriverCall&) override {}
-  void gpu_error(const GpuError&) override {}
-  void gpu_sample(const GpuSample&) override {}
-  void gpu_operation(const GpuOperation&) override {}
-  void gpu_times(const GpuTimes&) override {}
-  void gpu_window(const GpuWindow&) override {}
-  void range(const NamedRange&) override {}
-  void python(const PythonFound&) override {}
-  void tallied(const Tallies&) override {}
   void process(const Process& process) override;
-  void library(const Library&) override {}
   void lost(const LossEvent& loss) override;
   void open_calls(const OpenCallsNow& calls) override;
-  void flush() override {}
-  void end(const Totals&) override {}
 
  private:
   void look(std::uint64_t now);

@@ -13,7 +13,7 @@
 
 namespace cudabpf {
 
-class MetricsSink : public Sink {
+class MetricsSink : public PartialSink {
  public:
   explicit MetricsSink(Ledger::Options options, PodNames pods = PodNames())
       : ledger_(options, std::move(pods)) {}
@@ -30,10 +30,7 @@ class MetricsSink : public Sink {
   void gpu_error(const GpuError& error) override { locked(&Ledger::gpu_error, error); }
   void gpu_sample(const GpuSample& sample) override { locked(&Ledger::gpu_sample, sample); }
   void gpu_operation(const GpuOperation& one) override { locked(&Ledger::gpu_operation, one); }
-  void gpu_times(const GpuTimes&) override {}
   void gpu_window(const GpuWindow& window) override { locked(&Ledger::gpu_window, window); }
-  void range(const NamedRange&) override {}
-  void python(const PythonFound&) override {}
   void tallied(const Tallies& tallies) override;
   std::uint64_t oldest_tallies_ns() const override;
   void open_calls(const OpenCallsNow& calls) override { locked(&Ledger::open_calls, calls); }

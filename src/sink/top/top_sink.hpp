@@ -10,7 +10,7 @@
 
 namespace cudabpf {
 
-class TopSink : public Sink {
+class TopSink : public PartialSink {
  public:
   struct Options {
     std::uint64_t interval_ns = 1'000'000'000;
@@ -26,15 +26,9 @@ class TopSink : public Sink {
   void driver_call(const DriverCall& call) override { model_.driver_call(call); }
   void gpu_error(const GpuError& error) override { model_.gpu_error(error); }
   void gpu_sample(const GpuSample& sample) override { model_.gpu_sample(sample); }
-  void gpu_operation(const GpuOperation&) override {}
-  void gpu_times(const GpuTimes&) override {}
-  void gpu_window(const GpuWindow&) override {}
-  void range(const NamedRange&) override {}
-  void python(const PythonFound&) override {}
   void tallied(const Tallies& tallies) override { model_.tallied(tallies); }
   std::uint64_t oldest_tallies_ns() const override { return 100'000'000; }
   void process(const Process& process) override { model_.process(process); }
-  void library(const Library&) override {}
   void lost(const LossEvent& loss) override { model_.lost(loss); }
   void flush() override;
   void end(const Totals& totals) override;
