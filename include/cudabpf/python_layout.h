@@ -150,7 +150,7 @@ static inline int cb_python_publishes(struct cb_python_layout* at, const __u64* 
 static inline const char* cb_python_unknown(__u64 version) {
   if (version >> 16 > CB_NEWEST_PYTHON) return "its version is newer than 3.14";
   if (version >> 16 < CB_OLDEST_PYTHON) return CB_PYTHON_TOO_OLD;
-  return 0;
+  return 0; /* NOLINT(modernize-use-nullptr): this is C, too */
 }
 
 static inline int cb_python_has_offsets(__u64 version) {
@@ -164,7 +164,7 @@ static inline const char* cb_python_layout_of(struct cb_python_layout* at, __u64
   enum { VERSION_AT = 1, FREE_THREADED_AT };
   if (!cb_python_has_offsets(version)) {
     *at = version >> 16 == CB_OLDEST_PYTHON ? cb_python_3_11 : cb_python_3_12;
-    return 0;
+    return 0; /* NOLINT(modernize-use-nullptr): this is C, too */
   }
   if (runtime[0] != CB_PYTHON_COOKIE || runtime[VERSION_AT] != version)
     return "it does not say where its frames are";
@@ -173,7 +173,7 @@ static inline const char* cb_python_layout_of(struct cb_python_layout* at, __u64
           at, runtime,
           version >> 16 == CB_FIRST_WITH_OFFSETS ? cb_python_in_3_13 : cb_python_in_3_14))
     return CB_PYTHON_OFFSETS_WRONG;
-  return 0;
+  return 0; /* NOLINT(modernize-use-nullptr): this is C, too */
 }
 
 /* "3.11.2" */
