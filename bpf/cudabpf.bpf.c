@@ -5,6 +5,7 @@
 #include "driver_calls.h"
 #include "process.h"
 #include "tally.h"
+#include "walk.h"
 
 /* Calls seen by sessions: one program runs at both ends. If it returns 1 at the entry, the kernel
  * does not watch the return, so a process that is not traced pays only for the entry. */
@@ -51,6 +52,15 @@ SEC("?uprobe") int tally_session(struct pt_regs* ctx) {
 }
 SEC("?uprobe") int tally_entry(struct pt_regs* ctx) { return counted_entry(ctx, 0), 0; }
 SEC("?uretprobe") int tally_return(struct pt_regs* ctx) { return counted_return(ctx, 0); }
+
+/* The Python stacks of slow calls. */
+SEC("?uprobe") int walk_session(struct pt_regs* ctx) {
+  __u64* cookie = session_cookie(ctx);
+  return at_return(ctx) ? walk_ends(ctx, cookie) : !walk_begins(ctx, cookie);
+}
+SEC("?uprobe") int walk_entry(struct pt_regs* ctx) { return walk_begins(ctx, 0), 0; }
+SEC("?uretprobe") int walk_return(struct pt_regs* ctx) { return walk_ends(ctx, 0); }
+SEC("?uprobe") int code_freed(struct pt_regs* ctx) { return code_is_freed(ctx); }
 
 /* System calls. A program may read no more arguments than its tracepoint has. */
 SEC("?tracepoint") int driver_ioctl(struct trace_event_raw_sys_enter* ctx) {

@@ -3,30 +3,11 @@
 #ifndef CUDABPF_INSIDE_PYTHON_H
 #define CUDABPF_INSIDE_PYTHON_H
 
+#include "cudabpf/python_layout.h"
 #include "inside.h"
 
-/* Offsets in the interpreter's structs. */
-struct ci_python_layout {
-  __u16 current;                  /* in the thread's state, or what that points to at `holder` */
-  __u16 holder;                   /* 0: the thread's state itself */
-  __u16 in_frame[4];              /* enum ci_in_frame */
-  __u16 in_code[5];               /* enum ci_in_code */
-  __u16 ascii_size, compact_size; /* of a string, before its characters */
-  __u8 owners;                    /* frames with owners from this one on are not Python's */
-};
-enum ci_in_frame { CI_FRAME_CODE, CI_FRAME_PREVIOUS, CI_FRAME_INSTRUCTION, CI_FRAME_OWNER };
-enum ci_in_code {
-  CI_CODE_FILE,
-  CI_CODE_FUNCTION,
-  CI_CODE_LINES,
-  CI_CODE_FIRST_LINE,
-  CI_CODE_INSTRUCTIONS
-};
-#define CI_NO_OWNERS 0xff /* all frames are Python's */
-#define CI_CODE_TAG 3ULL  /* bits of a reference to an object that are not its address */
-
 struct ci_python {
-  struct ci_python_layout at;
+  struct cb_python_layout at;
   __u64 (*thread_state)(void);      /* this thread's; 0: it runs no Python */
   __u64 (*first_interpreter)(void); /* the one that was made last */
   __u64 (*main_interpreter)(void);  /* the one that was made first */
@@ -53,12 +34,12 @@ static inline __u64 ci_innermost_frame(const struct ci_python* python, __u64 sta
 }
 
 static inline __u64 ci_frame_word(const struct ci_python* python, __u64 frame,
-                                  enum ci_in_frame which) {
+                                  enum cb_in_frame which) {
   return ci_word_at(frame + python->at.in_frame[which]);
 }
 
 static inline bool ci_is_python_frame(const struct ci_python* python, __u64 frame) {
-  return *(const __u8*)(frame + python->at.in_frame[CI_FRAME_OWNER]) < python->at.owners;
+  return *(const __u8*)(frame + python->at.in_frame[CB_FRAME_OWNER]) < python->at.owners;
 }
 
 enum ci_frames {
@@ -71,19 +52,6 @@ HIDDEN enum ci_frames ci_look_at_frames(const struct ci_python* python, __u64 st
 
 /* ----- what a frame says (python_text.c). These read only objects of the right type, as far as
  * they reach. */
-
-/* The line of an instruction, which lies so many bytes behind the code's first one, by the code's
- * table of lines. 0: it has none. */
-HIDDEN __u32 ci_python_line(const __u8* table, __u64 size, __u32 first_line, __s64 at);
-
-/* A string's characters. */
-struct ci_python_text {
-  const void* characters;
-  __u64 length;
-  __u8 width; /* bytes of each; 0: it is no string that is known */
-};
-/* Writes it as UTF-8 of at most `most` bytes, without a NUL. Returns its size. */
-HIDDEN __u32 ci_put_python_text(char* to, struct ci_python_text text, __u32 most, bool* cut);
 
 /* Describes the frame: cb_stack_frame and its texts, at most `most` bytes. Returns the size; 0:
  * there is no room. `sound`: false if an object is of a type that it must not have. */

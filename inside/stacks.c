@@ -93,10 +93,8 @@ static void code_is_freed(__u64 code) {
   free_code(code);
 }
 
-#define DEALLOCATES_AT 48 /* in a type */
-
 static void count_freed_codes(void) {
-  __u64* place = (__u64*)(python.code_type + DEALLOCATES_AT);
+  __u64* place = (__u64*)(python.code_type + CB_TYPE_DEALLOCATES);
   free_code = (void (*)(__u64)) * place;
   __atomic_store_n(place, (__u64)&code_is_freed, __ATOMIC_RELEASE);
 }
@@ -110,17 +108,17 @@ static inline __u64 mixed(__u64 one, __u64 other) {
 /* The next frame of Python's from this one on, outwards; 0: there is none. */
 static inline __u64 python_frame(__u64 frame) {
   while (frame && !ci_is_python_frame(&python, frame))
-    frame = ci_frame_word(&python, frame, CI_FRAME_PREVIOUS);
+    frame = ci_frame_word(&python, frame, CB_FRAME_PREVIOUS);
   return frame;
 }
 
 static inline struct ci_python_frame said_by(__u64 frame) {
-  return (struct ci_python_frame){ci_frame_word(&python, frame, CI_FRAME_CODE) & ~CI_CODE_TAG,
-                                  ci_frame_word(&python, frame, CI_FRAME_INSTRUCTION)};
+  return (struct ci_python_frame){ci_frame_word(&python, frame, CB_FRAME_CODE) & ~CB_CODE_TAG,
+                                  ci_frame_word(&python, frame, CB_FRAME_INSTRUCTION)};
 }
 
 static inline __u64 outer_frame(__u64 frame) {
-  return python_frame(ci_frame_word(&python, frame, CI_FRAME_PREVIOUS));
+  return python_frame(ci_frame_word(&python, frame, CB_FRAME_PREVIOUS));
 }
 
 static __u64 key_of(__u64 innermost) {
@@ -229,7 +227,7 @@ __u64 ci_stack_number(struct ci_thread* thread) {
   if (!of_thread || python.is_finalizing()) return 0;
   if (unlikely(python.first_interpreter() != python.main_interpreter())) {
     /* A thread's state is then not always that of the frames that it runs. */
-    refuse(thread, "the process has several interpreters");
+    refuse(thread, CB_PYTHON_INTERPRETERS);
     return 0;
   }
   if (unlikely(now == FOUND) && !check(thread, of_thread)) return 0;

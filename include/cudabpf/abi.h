@@ -41,6 +41,7 @@ enum cb_kind {
   CB_CALL_STACK = 20,    /* the stack of a call that began: cb_call_stack */
   CB_PYTHON = 21,        /* whether the process's Python is followed: cb_python */
   CB_LT_LAYOUT = 22, /* what lies where in cuBLASLt's descriptors: cb_lt_layout (descriptors.h) */
+  CB_WALK = 23,      /* the Python frames of a call that returns: cb_walk (walks.h) */
 };
 
 enum cb_flag {
@@ -362,10 +363,10 @@ enum cb_counter {
   CB_DROPPED_PROCESS,
   CB_DROPPED_NAME,
   CB_DROPPED_DRIVER,
-  CB_DROPPED_GPU,
-  CB_KERNEL_COUNTERS, /* what follows is counted only by the library inside a process */
-  CB_DROPPED_RANGE = CB_KERNEL_COUNTERS,
   CB_DROPPED_STACK,
+  CB_KERNEL_COUNTERS, /* what follows is counted only by the library inside a process */
+  CB_DROPPED_GPU = CB_KERNEL_COUNTERS,
+  CB_DROPPED_RANGE,
   CB_COUNTERS,
 };
 

@@ -87,6 +87,7 @@ struct Session {
   std::uint64_t gpu_window_ns = 0, gpu_period_ns = 0;  // in each period, only so long; 0: always
   bool ranges = false;                                 // the program's own are recorded
   bool python = false;                                 // and where in its Python calls are made
+  std::uint64_t python_slower_ns = 0;                  // of calls that take so long; 0: of all
   bool shapes = false;                                 // products of matrices are traced
   bool redacted = false;                               // what reveals people and places is left out
   std::uint64_t ring_size = 0;

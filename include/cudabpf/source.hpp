@@ -38,6 +38,8 @@ struct SourceOptions {
   bool processes = true;  // record starts and ends of processes and threads
   bool driver = false;    // record operations on the NVIDIA driver's devices
   bool python = false;    // record where in the program's Python calls are made
+  // By eBPF: of calls that take at least so long; 0: of none.
+  std::uint64_t python_slower_ns = 0;
   GpuTiming gpu = GpuTiming::none;
   // How long, in each period, that is recorded; 0: always.
   std::uint64_t gpu_window_ns = 0, gpu_period_ns = 0;

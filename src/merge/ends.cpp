@@ -101,6 +101,7 @@ void add_trace(Session& session, const TraceHeader& header, const MergedTrace& m
   session.driver_traced |= header.driver_traced.value_or(false);
   session.ranges |= header.ranges;
   session.python |= header.python;
+  session.python_slower_ns = std::max(session.python_slower_ns, header.python_slower_ns);
   session.shapes |= header.shapes;
   session.redacted |= header.redacted;
   session.ring_size = std::max(session.ring_size, header.ring_size);

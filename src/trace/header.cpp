@@ -142,6 +142,13 @@ LineFields gpu_window_fields(const Session& session) {
   return {{"window_ns", session.gpu_window_ns}, {"period_ns", session.gpu_period_ns}};
 }
 
+void add_what_else_is_recorded(LineFields& out, const Session& session) {
+  if (session.ranges) out["ranges"] = true;
+  if (session.python) out["python"] = true;
+  if (session.python_slower_ns) out["python_slower_ns"] = session.python_slower_ns;
+  if (session.shapes) out["shapes"] = true;
+}
+
 }  // namespace
 
 std::string header_line(const Session& session, const FilePart& part,
@@ -182,9 +189,7 @@ std::string header_line(const Session& session, const FilePart& part,
   set_unless_empty(out, "driver_way", session.driver_way);
   set_unless_empty(out, "gpu_timing", session.gpu_timing);
   if (session.gpu_period_ns) out["gpu_window"] = gpu_window_fields(session);
-  if (session.ranges) out["ranges"] = true;
-  if (session.python) out["python"] = true;
-  if (session.shapes) out["shapes"] = true;
+  add_what_else_is_recorded(out, session);
   if (session.redacted) out["redacted"] = true;
   out["ring_size"] = session.ring_size;
   out["clocks"] = {{"realtime_ns", session.realtime_ns},
@@ -264,6 +269,7 @@ std::optional<TraceHeader> header_in(std::string_view line) {
   }
   header.ranges = flag_in(json, "ranges").value_or(false);
   header.python = flag_in(json, "python").value_or(false);
+  header.python_slower_ns = number_in<std::uint64_t>(json, "python_slower_ns").value_or(0);
   header.shapes = flag_in(json, "shapes").value_or(false);
   header.redacted = flag_in(json, "redacted").value_or(false);
   header.ring_size = number_in<std::uint64_t>(json, "ring_size").value_or(0);

@@ -56,9 +56,10 @@ struct TraceHeader {
   std::optional<bool> returns, follow, driver_traced;
   std::string driver_way, gpu_timing;
   std::uint64_t gpu_window_ns = 0, gpu_period_ns = 0;
-  bool ranges = false;  // the program's own were to be recorded
-  bool python = false;  // and where in its Python calls are made
-  bool shapes = false;  // products of matrices were
+  bool ranges = false;                 // the program's own were to be recorded
+  bool python = false;                 // and where in its Python calls are made
+  std::uint64_t python_slower_ns = 0;  // of calls that take so long; 0: of all
+  bool shapes = false;                 // products of matrices were
   bool redacted = false;
   std::uint64_t ring_size = 0;
   std::optional<TraceClocks> clocks;

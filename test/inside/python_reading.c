@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "python.h"
+#include "cudabpf/python_text.h"
 
 #define ROOM (64u << 10)
 
@@ -42,14 +42,14 @@ int main(void) {
     if (sscanf(line, "lines %u %u %131072s", &first, &second, hex) >= 2) {
       const unsigned char* table = bytes_of(hex, &size);
       for (unsigned i = 0; i < second; i++)
-        printf("%u ", ci_python_line(table, size, first, i * 2));
+        printf("%u ", cb_python_line(table, size, first, i * 2));
       printf("\n");
     } else if (sscanf(line, "text %u %u %131072s", &first, &second, hex) >= 2) {
       const unsigned char* text = bytes_of(hex, &size);
       char to[ROOM];
       bool cut = false;
-      struct ci_python_text said = {text, size / first, (__u8)first};
-      __u32 written = ci_put_python_text(to, said, second, &cut);
+      struct cb_python_text said = {text, size / first, (__u8)first};
+      __u32 written = cb_put_python_text(to, said, second, &cut);
       for (__u32 i = 0; i < written; i++) printf("%02x", (unsigned char)to[i]);
       printf(" %d\n", cut);
     } else {

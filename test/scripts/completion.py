@@ -261,7 +261,7 @@ class Shell:
         self.check({
             "cudabpf su": ["summary"],
             "~/bin/cudabpf su": ["summary"],
-            "cudabpf attach --p": ["--pid", "--profile"],
+            "cudabpf attach --p": ["--pid", "--profile", "--python-slower"],
             "cudabpf export --format p": ["perfetto"],
             "cudabpf diff --fail-if launches": ["launches", "launches-per-iteration"],
             "cudabpf run --user roo": ["root"],

@@ -207,6 +207,18 @@ def many():
             exec(code, {"f": space[f"f{i}"]})
 
 
+def ready():
+    """Whoever traces from now on has not seen what came before."""
+    print("ready", flush=True)
+    sys.stdin.readline()
+    lines.clear()
+
+
+def linger():
+    """Whoever reads this process's memory has time for it."""
+    time.sleep(0.2)
+
+
 def loop():
     """The same call again and again, 20 frames deep: how long it takes."""
     def deep(left):

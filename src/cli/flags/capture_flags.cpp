@@ -63,7 +63,7 @@ void CaptureFlags::add_to(CLI::App& app, bool traces_machine) {
   app.add_flag("--kernel", kernel,
                "Also trace requests to the NVIDIA driver: its ioctls, decoded, "
                "each with the CUDA call that made it");
-  add_shapes_to(app);
+  add_shapes_and_lines_to(app);
   auto* sampled =
       app.add_flag("--sample", sample,
                    "Sample the GPUs through NVML: activity, power, energy, clocks, memory; every "
@@ -149,6 +149,7 @@ void CaptureFlags::add_ends_and_files(CLI::App& app) {
 }
 
 std::string CaptureFlags::for_ebpf_alone() const {
+  if (!python_slower.empty()) return "--python-slower";
   return disabled_features.empty() ? "" : "--no-feature";
 }
 
@@ -178,16 +179,22 @@ void CaptureFlags::add_python_to(CLI::App& app) {
   app.add_flag("--python", python,
                "Also record the line of Python, and those that called it, at which each launch, "
                "copy, fill, allocation, wait and collective was made (CPython 3.11 to 3.14): "
-               "libcuda loads a library");
+               "libcuda loads a library")
+      ->excludes("--python-slower");
 }
 
-void CaptureFlags::add_shapes_to(CLI::App& app) {
+void CaptureFlags::add_shapes_and_lines_to(CLI::App& app) {
   auto* with_shapes =
       app.add_flag("--shapes", shapes,
                    "Also trace products of matrices (cuBLAS, cuBLASLt), with their shapes, as "
                    "--inside does. By eBPF, cuBLASLt's have none");
   app.add_flag("--no-shapes", no_shapes, "With --inside: do not trace these")
       ->excludes(with_shapes);
+  app.add_option("--python-slower", python_slower,
+                 "Also record the line of Python, and those that called it, at which each call was "
+                 "made that took longer than TIME (100us, 2ms), in programs that are running "
+                 "already, too: by eBPF, and nothing is loaded into them (CPython 3.11 to 3.14)")
+      ->type_name("TIME");
 }
 
 // CLI11's text for a flag without a value is "true".
@@ -226,6 +233,22 @@ Result<> CaptureFlags::add_gpu_timing(SourceOptions& options) const {
   return ok();
 }
 
+// A walk comes while its call is open, as a stack from inside does.
+Result<> CaptureFlags::add_slow_stacks(SourceOptions& options) const {
+  constexpr std::uint64_t SHORTEST_NS = 1000;
+  if (python_slower.empty()) return ok();
+  options.python_slower_ns = TRY(parse_duration(python_slower, "--python-slower"));
+  if (options.python_slower_ns < SHORTEST_NS)
+    return Error{"--python-slower " + python_slower + " is too short", "it takes 1us at least",
+                 exit_code::USAGE};
+  if (no_returns)
+    return Error{"--python-slower and --no-returns: without returns no call is known to be slow",
+                 {},
+                 exit_code::USAGE};
+  options.filter.stacks_follow = true;
+  return ok();
+}
+
 Result<SourceOptions> CaptureFlags::source_options() const {
   SourceOptions options;
   options.filter.profile = *parse_profile(profile);
@@ -245,6 +268,7 @@ Result<SourceOptions> CaptureFlags::source_options() const {
   options.driver = kernel;
   options.python = wants_python();
   TRY(add_gpu_timing(options));
+  TRY(add_slow_stacks(options));
   options.disabled_features = disabled_features;
   options.libraries = libraries;
   options.library_path = value_in(caller().environment, "LD_LIBRARY_PATH");

@@ -52,6 +52,7 @@ struct CaptureFlags {
   bool redact = false;
   bool ranges = false, no_ranges = false;  // the program's own
   bool python = false;                     // where in its Python calls are made
+  std::string python_slower;               // of calls that take so long; empty: not said
   bool shapes = false, no_shapes = false;  // of products of matrices
   bool no_sample = false;
   bool switches = false;
@@ -95,6 +96,7 @@ struct CaptureFlags {
   // How often GPUs are to be sampled; nothing: as often as costs little.
   Result<std::optional<std::uint64_t>> sample_period_ns() const;
   Result<> add_gpu_timing(SourceOptions& options) const;
+  Result<> add_slow_stacks(SourceOptions& options) const;
   Result<SourceOptions> source_options() const;
   Result<JsonlOptions> output_options() const;
   Result<std::uint64_t> duration_ns() const;  // 0: no limit
@@ -102,7 +104,7 @@ struct CaptureFlags {
   Result<std::uint64_t> most_bytes() const;   // 0: no limit
 
  private:
-  void add_shapes_to(CLI::App& app);
+  void add_shapes_and_lines_to(CLI::App& app);
   // When the trace ends, and into which files it goes.
   void add_ends_and_files(CLI::App& app);
 };

@@ -21,7 +21,7 @@ constexpr std::uint64_t MUCH_OF_RING = 32;  // more than its 32nd part
 constexpr std::pair<abi::cb_counter, Loss> KERNEL_LOSSES[] = {
     {abi::CB_DROPPED_ENTRY, Loss::ring_entry},     {abi::CB_DROPPED_RETURN, Loss::ring_return},
     {abi::CB_DROPPED_PROCESS, Loss::ring_process}, {abi::CB_DROPPED_NAME, Loss::ring_name},
-    {abi::CB_DROPPED_DRIVER, Loss::ring_driver},
+    {abi::CB_DROPPED_DRIVER, Loss::ring_driver},   {abi::CB_DROPPED_STACK, Loss::ring_stack},
 };
 
 constexpr std::pair<abi::cb_tally_counter, Loss> TALLY_LOSSES[] = {
@@ -59,9 +59,11 @@ Result<std::unique_ptr<Source>> BpfSource::open(SourceOptions options) {
 Result<> BpfSource::attach(std::optional<elf::Reader> reader) {
   bool tallies = options_.calls && options_.filter.tally;
   probes_ = TRY(ProbeSet::load(
-      features_, {options_.ring_size, options_.follow_children, options_.driver,
-                  tallies ? options_.most_tallies : 0, tallies && options_.tally_times,
-                  options_.only_in, options_.give_up}));
+      features_,
+      {options_.ring_size, options_.follow_children, options_.driver,
+       tallies ? options_.most_tallies : 0, tallies && options_.tally_times,
+       options_.calls ? options_.python_slower_ns : 0, options_.only_in, options_.give_up}));
+  if (options_.calls && options_.python_slower_ns) python_.emplace(*probes_);
   if (tallies) tallies_.emplace(probes_->tallies(), numbers_);
   if (features_.has(feature::PROCESS_EVENTS)) TRY(probes_->attach_process_events());
   if (options_.driver) {
@@ -84,6 +86,8 @@ void BpfSource::describe(Session& session) const {
   session.driver_traced = options_.driver;
   if (driver_) session.driver_way = driver_->way();
   session.ring_size = options_.ring_size;
+  session.python_slower_ns = options_.python_slower_ns;
+  session.python |= python_.has_value();
   if (libraries_) session.libraries = libraries_->all();
   session.features = features_.list();
 }
@@ -96,7 +100,7 @@ void BpfSource::begin(std::uint64_t begin_ns) {
 Result<> BpfSource::start(OnRecord on_record) {
   on_record_ = std::move(on_record);
   auto hand_over = [](void* self, void* data, std::size_t size) {
-    static_cast<BpfSource*>(self)->on_record_({static_cast<const std::byte*>(data), size});
+    static_cast<BpfSource*>(self)->hand_over({static_cast<const std::byte*>(data), size});
     return 0;
   };
   privileges::Raised rights({CAP_BPF});
@@ -105,9 +109,25 @@ Result<> BpfSource::start(OnRecord on_record) {
   return ok();
 }
 
+void BpfSource::hand_over(std::span<const std::byte> record) {
+  if (python_)
+    python_->take(record, on_record_);
+  else
+    on_record_(record);
+}
+
+void BpfSource::select_process(std::uint32_t pid) {
+  if (python_) {
+    privileges::Raised rights(needs());
+    python_->look_at_selected(pid);
+  }
+  probes_->select_process(pid);
+}
+
 std::vector<int> BpfSource::watch_fds() const {
   std::vector<int> fds;
   if (libraries_) fds = libraries_->watch_fds();
+  if (python_) fds.push_back(python_->fd());
   if (auto log = driver_ ? driver_->log_fd() : std::nullopt) fds.push_back(*log);
   return fds;
 }
@@ -123,6 +143,7 @@ News BpfSource::look() {
   News news;
   if (libraries_) {
     privileges::Raised rights(needs());
+    if (python_) python_->look();
     news = libraries_->look();
   }
   if (driver_) driver_->look(needs(), news);
@@ -139,16 +160,20 @@ News BpfSource::last_look() {
 
 void BpfSource::stop() {
   probes_->detach();
+  if (python_) python_->stop();
   if (driver_) driver_->stop();
 }
 
+// What was walked is soon gone, so it is read as often as a ring that is filling.
+//
 // Reading stops at a record that is still being written, such as that of an interrupted thread; the
 // records behind it wait, too.
 Source::Polled BpfSource::poll() {
   ring* ring = ring_buffer__ring(ring_.get(), 0);
   std::uint64_t now = now_ns(CLOCK_MONOTONIC);
+  if (python_) python_->hand_over(on_record_);
   unsigned long made = ring__producer_pos(ring);
-  bool much = ring__avail_data_size(ring) > options_.ring_size / MUCH_OF_RING;
+  bool much = python_ || ring__avail_data_size(ring) > options_.ring_size / MUCH_OF_RING;
   ring_buffer__consume(ring_.get());
   if (static_cast<long>(ring__consumer_pos(ring) - made) >= 0) read_until_ = now;
   return {.much = much, .until = read_until_};
@@ -178,7 +203,11 @@ Source::Losses BpfSource::losses() const {
   for (auto [counter, loss] : KERNEL_LOSSES)
     losses[static_cast<std::size_t>(loss)] = probes_->counter(counter);
   for (auto [counter, loss] : TALLY_LOSSES)
-    losses[static_cast<std::size_t>(loss)] = probes_->tally_counter(counter);
+    if (tallies_) losses[static_cast<std::size_t>(loss)] = probes_->tally_counter(counter);
+  // A call whose begin is not kept is not known to be slow.
+  if (python_)
+    losses[static_cast<std::size_t>(Loss::python_walk)] =
+        python_->lost() + probes_->tally_counter(abi::CB_TALLY_UNTIMED);
   if (driver_) losses[static_cast<std::size_t>(Loss::driver_skipped)] = driver_->skipped();
   return losses;
 }
@@ -188,6 +217,10 @@ Accounts BpfSource::accounts() const {
   accounts.entered = probes_->counter(abi::CB_ENTERED);
   accounts.emitted = probes_->counter(abi::CB_EMITTED);
   for (auto [counter, loss] : KERNEL_LOSSES) accounts.dropped += probes_->counter(counter);
+  if (python_) {  // of a walk other records are made here
+    accounts.entered += static_cast<std::uint64_t>(python_->balance());
+    accounts.emitted += static_cast<std::uint64_t>(python_->balance());
+  }
   return accounts;
 }
 

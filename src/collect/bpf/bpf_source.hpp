@@ -9,6 +9,7 @@
 #include "collect/bpf/driver_watch.hpp"
 #include "collect/bpf/features.hpp"
 #include "collect/bpf/probe_set.hpp"
+#include "collect/bpf/python_walks.hpp"
 #include "collect/bpf/tally_maps.hpp"
 #include "collect/bpf/traced_libraries.hpp"
 #include "collect/function_numbers.hpp"
@@ -26,7 +27,7 @@ class BpfSource final : public Source {
   void describe(Session& session) const override;
   void begin(std::uint64_t begin_ns) override;
   Result<> start(OnRecord on_record) override;
-  void select_process(std::uint32_t pid) override { probes_->select_process(pid); }
+  void select_process(std::uint32_t pid) override;
   void select_cgroup(const CgroupFolder& folder) override { probes_->select_cgroup(folder); }
   void select_all() override { probes_->select_all(); }
   std::vector<int> watch_fds() const override;
@@ -64,6 +65,7 @@ class BpfSource final : public Source {
       : options_(std::move(options)), features_(std::move(features)) {}
   // `reader`: of libraries, if calls are recorded.
   Result<> attach(std::optional<elf::Reader> reader);
+  void hand_over(std::span<const std::byte> record);
 
   const SourceOptions options_;
   const Features features_;
@@ -72,6 +74,7 @@ class BpfSource final : public Source {
   std::optional<TracedLibraries> libraries_;  // if calls are recorded
   std::optional<TallyMaps> tallies_;          // if some are only counted
   std::optional<DriverWatch> driver_;
+  std::optional<PythonWalks> python_;  // if slow calls have their stacks
   OnRecord on_record_;
   std::unique_ptr<ring_buffer, RingDeleter> ring_;
   std::uint64_t read_until_ = 0;

@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -117,15 +118,21 @@ void ProbeSet::choose_programs(const Features& features, const Options& options)
                         ? std::vector{programs.tally_session}
                         : std::vector{programs.tally_entry, programs.tally_return};
   if (!options.most_tallies) of_tallies.clear();
+  auto of_walks = way_ == Way::session
+                      ? std::vector{programs.walk_session, programs.code_freed}
+                      : std::vector{programs.walk_entry, programs.walk_return, programs.code_freed};
+  if (!options.walked_ns) of_walks.clear();
   for (bpf_program* program : of_calls)
     if (features.has(feature::SLEEPABLE))
       bpf_program__set_flags(program, bpf_program__flags(program) | BPF_F_SLEEPABLE);
   of_calls.insert(of_calls.end(), of_tallies.begin(), of_tallies.end());
+  of_calls.insert(of_calls.end(), of_walks.begin(), of_walks.end());
   for (bpf_program* program : of_calls) {
     bpf_program__set_autoload(program, true);
+    bool session = way_ == Way::session && program != programs.code_freed;
     if (way_ != Way::single_links)
       bpf_program__set_expected_attach_type(
-          program, attach_type_of(way_ == Way::session ? UprobeEnd::both : UprobeEnd::entry));
+          program, attach_type_of(session ? UprobeEnd::both : UprobeEnd::entry));
   }
   if (options.driver) {
     DriverProbes::choose_programs(*skeleton_, features);
@@ -146,6 +153,8 @@ void ProbeSet::set_sizes_and_constants(const Features& features, const Options& 
     bpf_map__set_max_entries(skeleton_->maps.failed_calls, options.most_tallies);
     skeleton_->rodata->times_wanted = true;
   }
+  if (options.walked_ns) bpf_map__set_max_entries(skeleton_->maps.pythons, CB_PYTHON_PROCESSES);
+  skeleton_->rodata->slow_ns = options.walked_ns;
   skeleton_->rodata->follow_children = options.follow_children;
   skeleton_->rodata->driver_traced = options.driver;
   skeleton_->rodata->own_pid = static_cast<std::uint32_t>(getpid());
@@ -248,7 +257,49 @@ std::string ProbeSet::hang(const LibraryFile& file, const std::vector<PlannedPro
     if (error.empty())
       error = hang_program(file, program, way_ == Way::session ? UprobeEnd::both : UprobeEnd::entry,
                            places, attached.entries);
+  if (error.empty() && skeleton_->rodata->slow_ns) error = hang_walks(file, probes, attached.walks);
   return error;
+}
+
+// Of several programs at one place the kernel runs the last one first. So a walk is reported while
+// its call is still open.
+std::string ProbeSet::hang_walks(const LibraryFile& file, const std::vector<PlannedProbe>& probes,
+                                 std::vector<Link>& links) {
+  const auto& programs = skeleton_->progs;
+  UprobePlaces places;
+  for (const PlannedProbe& probe : probes) {
+    if (probe.plan.entry_only || probe.tallied) continue;
+    places.offsets.push_back(probe.offset);
+    places.cookies.push_back(std::bit_cast<std::uint64_t>(probe.plan));
+  }
+  if (places.offsets.empty()) return {};
+  if (way_ == Way::session)
+    return hang_program(file, programs.walk_session, UprobeEnd::both, places, links);
+  std::string error = hang_program(file, programs.walk_return, UprobeEnd::at_return, places, links);
+  if (!error.empty()) return error;
+  return hang_program(file, programs.walk_entry, UprobeEnd::entry, places, links);
+}
+
+bool ProbeSet::watch_freed_codes(std::uint32_t pid, const Mapping& mapping, std::uint64_t address) {
+  MappedLibrary mapped{.pid = pid,
+                       .address = mapping.start,
+                       .length = mapping.end - mapping.start,
+                       .device = makedev(mapping.major, mapping.minor),
+                       .inode = mapping.inode,
+                       .path = mapping.path,
+                       .api = &api(ApiId::cuda)};  // it is opened alike
+  auto file = open_mapped(Procfs(), mapped);
+  if (!file) return false;
+  std::uint64_t offset = address - mapping.start + mapping.offset;
+  for (const Freeing& known : freeing_)
+    if (known.file.same_file(file->id) && known.offset == offset) return true;
+  Freeing freeing{.file = file->id, .offset = offset, .links = {}};
+  UprobePlaces place{.offsets = {offset}, .cookies = {0}};
+  if (!hang_program(*file, skeleton_->progs.code_freed, UprobeEnd::entry, place, freeing.links)
+           .empty())
+    return false;
+  freeing_.push_back(std::move(freeing));
+  return true;
 }
 
 Result<ProbeSet::Attachment> ProbeSet::attach(const LibraryFile& file,
@@ -266,6 +317,7 @@ void ProbeSet::withdraw(Attachment attachment) {
   std::optional<SlowClosing> slow_closing;
   bool any = !library.entries.empty() || !library.returns.empty();
   if (way_ == Way::single_links && any) slow_closing.emplace();
+  library.walks.clear();
   library.entries.clear();
   library.returns.clear();
 }
@@ -328,7 +380,9 @@ void ProbeSet::detach() {
     __atomic_store_n(&skeleton_->bss->selection, abi::CB_SELECT_LISTED, __ATOMIC_SEQ_CST);
     for (auto& word : skeleton_->bss->traced) __atomic_store_n(&word, 0, __ATOMIC_SEQ_CST);
   }
-  for (std::vector<Link> Attached::*links : {&Attached::entries, &Attached::returns}) {
+  freeing_.clear();
+  for (std::vector<Link> Attached::*links :
+       {&Attached::walks, &Attached::entries, &Attached::returns}) {
     std::vector<Link> all;
     for (Attached& library : attached_)
       std::move((library.*links).begin(), (library.*links).end(), std::back_inserter(all));
@@ -351,6 +405,13 @@ TallyMaps::Maps ProbeSet::tallies() const {
   maps.classes = bpf_map__fd(skeleton_->maps.call_times);
   maps.failures = bpf_map__fd(skeleton_->maps.failed_calls);
   return maps;
+}
+
+int ProbeSet::pythons() const { return bpf_map__fd(skeleton_->maps.pythons); }
+
+std::uint32_t ProbeSet::codes_freed(std::uint32_t pid, std::uint64_t code) const {
+  const auto& counts = skeleton_->bss->codes_freed;
+  return __atomic_load_n(&counts[abi::cb_code_slot(pid, code)], __ATOMIC_SEQ_CST);
 }
 
 std::uint64_t ProbeSet::counter(unsigned counter) const {

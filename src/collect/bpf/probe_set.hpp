@@ -38,6 +38,7 @@ class ProbeSet {
     bool driver = false;             // also the programs that watch the driver
     std::uint32_t most_tallies = 0;  // kept at once; 0: no calls are only counted
     bool tally_times = false;        // by class, and failures by result
+    std::uint64_t walked_ns = 0;     // calls that take so long have their Python frames walked
     // Probes only in these processes; empty: in every process that uses the library.
     std::vector<std::uint32_t> only_in;
     std::function<bool()> give_up = [] { return false; };  // called between single probes
@@ -72,6 +73,13 @@ class ProbeSet {
 
   bpf_map* ring() const;
   TallyMaps::Maps tallies() const;
+  // What the kernel's side knows of processes that run Python (abi::cb_python_process, by pid).
+  int pythons() const;
+  // How many codes of Python have been freed at this address, or at one that shares its count.
+  std::uint32_t codes_freed(std::uint32_t pid, std::uint64_t code) const;
+  // Counts them, by the function at `address` that frees them, which this mapping of the process
+  // has. False: that is not possible.
+  bool watch_freed_codes(std::uint32_t pid, const Mapping& mapping, std::uint64_t address);
   // A counter of the kernel side, summed over CPUs.
   std::uint64_t counter(unsigned counter) const;
   std::uint64_t tally_counter(unsigned counter) const;
@@ -81,6 +89,13 @@ class ProbeSet {
  private:
   struct Attached {
     std::vector<Link> entries, returns;
+    std::vector<Link> walks;  // at both ends of calls
+  };
+  // Where freed codes are counted.
+  struct Freeing {
+    FileId file;
+    std::uint64_t offset;
+    std::vector<Link> links;
   };
   // How programs are attached to functions: one link for each; one for all entries and one for all
   // returns; or one for both.
@@ -99,6 +114,8 @@ class ProbeSet {
   std::string refusal();                                         // remembers errno
   std::string hang(const LibraryFile& file, const std::vector<PlannedProbe>& probes,
                    Attached& attached);
+  std::string hang_walks(const LibraryFile& file, const std::vector<PlannedProbe>& probes,
+                         std::vector<Link>& links);
   std::string hang_program(const LibraryFile& file, bpf_program* program, UprobeEnd end,
                            const UprobePlaces& places, std::vector<Link>& links);
 
@@ -111,6 +128,7 @@ class ProbeSet {
   std::string cgroup_path_;  // of the selected one
   std::vector<Attached> attached_;
   std::vector<Link> process_links_;
+  std::vector<Freeing> freeing_;
   std::optional<DriverProbes> driver_;
 };
 

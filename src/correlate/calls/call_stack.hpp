@@ -192,7 +192,7 @@ class CallStack {
   }
 
   // The top call, if it began at `sp` and nothing was lost since; else null.
-  Frame* just_begun(std::uint32_t sp, std::uint32_t drops) {
+  Frame* innermost_at(std::uint32_t sp, std::uint32_t drops) {
     if (!depth_) return nullptr;
     Frame& frame = from_top(0);
     return frame.sp == sp && nothing_lost_between(frame.drops, drops) ? &frame : nullptr;

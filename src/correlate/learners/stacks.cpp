@@ -57,13 +57,14 @@ Stacks::Stack Stacks::find(std::uint32_t pid, std::uint64_t number) {
   return nullptr;
 }
 
-// The kernel has reported the call just now, from the same place on its thread's stack.
+// The kernel has reported the call from the same place on its thread's stack: just now, or some
+// time ago, and then it is about to return. One that began after the trace's end has no frame.
 void Stacks::give_stack(const Record& record) {
   const abi::cb_head& head = *record.head;
   CallStack* calls = open_.find(thread_of(head));
-  Frame* frame = calls ? calls->just_begun(head.sp, head.drops) : nullptr;
+  Frame* frame = calls ? calls->innermost_at(head.sp, head.drops) : nullptr;
   if (!frame || frame->stack_number) {
-    missed_++;
+    missed_ += !trace_.is_over_at(head.ts);
     return;
   }
   frame->stack_number = record.stack;

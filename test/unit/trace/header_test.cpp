@@ -64,6 +64,7 @@ Session full_session() {
   session.gpu_period_ns = 10'000'000'000;
   session.ranges = true;
   session.python = true;
+  session.python_slower_ns = 100000;
   session.shapes = true;
   session.redacted = true;
   session.ring_size = 32 << 20;
@@ -104,8 +105,8 @@ void check_same(const Session& session, const TraceHeader& header) {
   const auto& [version, host, linux_release, boot_id, rank, arch, driver, gpus, sampling, mode,
                source, unseen, command, pids, profile, only, exclude, only_libraries, left_out,
                returns, follow, driver_traced, driver_way, gpu_timing, gpu_window, gpu_period,
-               ranges, python, shapes, redacted, ring_size, realtime, monotonic, boottime, offsets,
-               clock_error, libraries, features] = session;
+               ranges, python, python_slower, shapes, redacted, ring_size, realtime, monotonic,
+               boottime, offsets, clock_error, libraries, features] = session;
   CHECK(header.format == "cudabpf-trace");
   CHECK(header.format_version == FORMAT_VERSION);
   CHECK(header.version == version);
@@ -136,6 +137,7 @@ void check_same(const Session& session, const TraceHeader& header) {
   CHECK(header.gpu_period_ns == gpu_period);
   CHECK(header.ranges == ranges);
   CHECK(header.python == python);
+  CHECK(header.python_slower_ns == python_slower);
   CHECK(header.shapes == shapes);
   CHECK(header.redacted == redacted);
   CHECK(header.ring_size == ring_size);

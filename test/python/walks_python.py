@@ -1,0 +1,214 @@
+"""The Python stacks of slow calls, walked by eBPF (--python-slower), against what Python itself says at each call.
+
+Calls of the simulated driver take as long as they are told to. CUDABPF_PYTHON names another interpreter for the traced
+programs.
+"""
+import collections
+import glob
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "live"))
+
+import harness  # noqa: E402  pylint: disable=wrong-import-position
+from harness import LIBRARY  # noqa: E402  pylint: disable=wrong-import-position
+
+PYTHON = os.environ.get("CUDABPF_PYTHON", harness.PYTHON)
+CALLS = str(pathlib.Path(__file__).resolve().parent.parent / "workloads" / "python_calls.py")
+MOST_FRAMES, MOST_FUNCTION, MOST_FILE = 32, 512, 1024
+LIMIT_US, NEAR_US = 500, 100  # nearer to the limit, the two clocks may differ on which side a call is
+SLOW = {"LATENCY": "cuCtxSynchronize=1000000"}
+WITHOUT_SESSIONS = ("--no-feature", "uprobe_session")
+BY_SINGLE_LINKS = ("--no-feature", "uprobe_multi")
+
+
+def cut(text, most):
+    return text.encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
+
+
+def shown(frames):
+    return [(cut(function, MOST_FUNCTION), cut(file, MOST_FILE), line) for function, file, line in frames[:MOST_FRAMES]]
+
+
+class Live(harness.LiveTest):
+    def flags(self, profile="full"):
+        return ("-o", self.path, "--python-slower", f"{LIMIT_US}us", "--profile", profile, "--library", LIBRARY)
+
+    def said_by_python(self):
+        """The calls by thread, as Python says them."""
+        known = collections.defaultdict(list)
+        for path in glob.glob(f"{self.folder}/python.*"):
+            with open(path, encoding="utf-8") as lines:
+                for line in map(json.loads, lines):
+                    if "symbol" in line:
+                        known[line["pid"], line["tid"]].append(line)
+            os.unlink(path)
+        return known
+
+    def attached(self, *whats, flags=(), profile="full"):
+        """Attaches to a program that is running, and has it do this."""
+        pathlib.Path(self.path).unlink(missing_ok=True)
+        program = self.start((PYTHON, "-B", CALLS, LIBRARY, f"{self.folder}/python", "ready", *whats, "linger"), stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, env=self.environment(**SLOW))
+        self.assertEqual(program.process.stdout.readline(), b"ready\n", program.stderr())
+        tracer = self.start_cudabpf("attach", "--pid", program.pid, *self.flags(profile), *flags)
+        harness.wait_for(lambda: '"op":"start"' in pathlib.Path(self.path).read_text(encoding="utf-8"), "the target's line")
+        program.send_line()
+        self.assertEqual(program.wait(), 0, program.stderr())
+        self.assertEqual(tracer.wait(), 0, tracer.stderr())
+        return self.read(), self.said_by_python()
+
+    def started(self, *whats):
+        done = self.run_cudabpf("run", *self.flags(), "--", PYTHON, "-B", CALLS, LIBRARY, f"{self.folder}/python", *whats, "linger", env=self.environment(**SLOW))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.read(), self.said_by_python()
+
+    def check_books(self, trace):
+        accounts = trace.end["accounts"]
+        self.assertEqual(accounts["entered"], accounts["emitted"] + accounts["dropped"])
+        self.assertEqual(accounts["received"], accounts["emitted"])
+
+    def stacks_of(self, trace):
+        """By their numbers; each is described before the first call that has it."""
+        stacks = {}
+        for line in trace.lines:
+            if line["type"] == "stack":
+                self.assertNotIn(line["stack"], stacks)
+                stacks[line["stack"]] = line
+            elif "stack" in line:
+                self.assertIn(line["stack"], stacks)
+        return stacks
+
+    def check_equal(self, trace, known):
+        """A call that has a stack has the one that Python says, and is slow."""
+        self.check_books(trace)
+        stacks, found = self.stacks_of(trace), collections.defaultdict(list)
+        for line in sorted(trace.calls, key=lambda line: line["ts"]):
+            found[line["pid"], line["tid"]].append(line)
+        compared = 0
+        for thread, calls in known.items():
+            symbols = {call["symbol"] for call in calls}
+            lines = [line for line in found[thread] if harness.symbol_of(line) in symbols]
+            self.assertEqual([harness.symbol_of(line) for line in lines][-len(calls):], [call["symbol"] for call in calls])
+            for line, call in zip(lines[-len(calls):], calls):
+                if line["duration_us"] < LIMIT_US - NEAR_US:
+                    self.assertNotIn("stack", line)
+                if "stack" in line:
+                    stack = stacks[line["stack"]]
+                    self.assertEqual([(one["function"], one["file"], one["line"]) for one in stack["frames"]], shown(call["frames"]))
+                    self.assertEqual(stack.get("cut", False), len(call["frames"]) > MOST_FRAMES)
+                    compared += 1
+        self.assertGreater(compared, 0)
+
+    def check_counted(self, trace):
+        """Slow calls without a stack are counted, and nothing else is lost."""
+        without = [line["duration_us"] for line in trace.calls if "stack" not in line]
+        lost = dict(trace.end["losses"])
+        counted = lost.pop("python_walk", 0)
+        self.assertEqual(lost, {})
+        self.assertGreaterEqual(counted, sum(us > LIMIT_US + NEAR_US for us in without))
+        self.assertLessEqual(counted, sum(us > LIMIT_US - NEAR_US for us in without))
+
+    def check_whole(self, trace, known):
+        self.check_equal(trace, known)
+        self.check_counted(trace)
+        self.assertEqual(trace.end["losses"], {})
+
+    def test_attached(self):
+        """All sorts of code, with Python's lock and without it, in a program that was running"""
+        trace, known = self.attached("plain", "expressions", "generators", "classes", "recursion", "plain")
+        self.check_whole(trace, known)
+        self.assertTrue(trace.header["python"])
+        self.assertEqual(trace.header["python_slower_ns"], LIMIT_US * 1000)
+        self.assertEqual([list(line) for line in trace.of("python")], [["type", "ts", "pid", "version"]])
+
+    def test_ways(self):
+        """Kernels without sessions, and without links for many places"""
+        for way in (WITHOUT_SESSIONS, BY_SINGLE_LINKS):
+            with self.subTest(way):
+                self.check_whole(*self.attached("plain", flags=(*way, "--only", "cuCtxSynchronize,cuMem*")))
+
+    def test_freed(self):
+        """Code that is freed and made again at the same address, with other lines: what cannot be told any more is counted."""
+        trace, known = self.attached("freed", "names", "freed")
+        self.check_equal(trace, known)
+        self.check_counted(trace)
+
+    def test_threads(self):
+        """Threads, of which one frees code all the time"""
+        trace, known = self.attached("threads")
+        self.assertEqual(len(known), 5)
+        self.check_equal(trace, known)
+        self.check_counted(trace)
+
+    def test_started(self):
+        """Slow calls that come before the process could be looked at are counted."""
+        trace, known = self.started("plain", "fork", "plain", "recursion")
+        self.assertEqual(len({pid for pid, _ in known}), 2)
+        self.check_equal(trace, known)
+        self.check_counted(trace)
+
+    def test_light(self):
+        """A profile that records only entries where those are enough"""
+        trace, known = self.attached("plain", profile="light")
+        self.check_books(trace)
+        self.assertGreater(sum("stack" in line for line in trace.calls), 0)
+        self.assertEqual(trace.end["losses"], {})
+        self.assertTrue(known)
+
+    def test_not_wanted(self):
+        done = self.run_cudabpf("run", "-o", self.path, "--library", LIBRARY, "--", PYTHON, "-B", CALLS, LIBRARY, f"{self.folder}/python", "plain", env=self.environment(**SLOW))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([line for line in self.read().lines if line["type"] in ("stack", "python") or "stack" in line], [])
+
+    def other(self, which):
+        """What is recorded of a program in which there is another interpreter, or what looks like one: see other_python.c.
+        It makes six slow calls, the last five long after the first."""
+        preload = f"{self.folder}/libpython3.14.so.1.0"
+        shutil.copy(f"{harness.BUILD}/test/python/libother_python.so", preload)
+        done = self.run_cudabpf("run", *self.flags(), "--", "env", f"OTHER_PYTHON={which}", f"LD_PRELOAD={preload}",
+                                *harness.calls("setup; sync; sleep 500; sync; sync; sync; sync; sync"),
+                                env=self.environment(LATENCY="cuStreamSynchronize=1000000"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        trace = self.read()
+        self.check_books(trace)
+        said = [line.get("why", line.get("version")) for line in trace.of("python")]
+        stacks = [[(one["function"], one["line"]) for one in line["frames"]] for line in trace.of("stack")]
+        calls = trace.named("cuStreamSynchronize")
+        lost = trace.end["losses"].get("python_walk", 0)
+        return said, stacks, ["stack" in call for call in calls][1:], lost
+
+    def test_fourteen(self):
+        """What 3.14 publishes, with tagged references and frames that are the interpreter's own"""
+        said, stacks, have, _ = self.other("")
+        self.assertEqual((said, stacks, have), (["3.14.0"], [[("inner", 11), ("outer", 20)]], [True] * 5))
+        said, stacks, have, lost = self.other("idle")
+        self.assertEqual((said, stacks, have, lost), (["3.14.0"], [], [False] * 5, 0))
+
+    def test_refused(self):
+        """Interpreters that are not known: none is followed, and the run says why."""
+        for which, why in (("newer", "3.15.0: its version is newer than 3.14"),
+                           ("threaded", "3.14.0: it is built without a global lock (free-threaded)"),
+                           ("unpublished", "3.14.0: it does not say where its frames are"),
+                           ("wrong", "3.14.0: what it says of its frames is wrong")):
+            with self.subTest(which):
+                self.assertEqual(self.other(which), ([f"Python {why}"], [], [False] * 5, 0))
+        self.assertEqual(self.other("several"), (["3.14.0", "Python 3.14.0: the process has several interpreters"], [], [False] * 5, 0))
+
+    def test_hostile(self):
+        """Lists of threads and of frames that are loops, or lead nowhere: nothing is harmed, and what has no stack is counted."""
+        for which in ("looping", "circling", "nowhere", "twice", "lost", "strange"):
+            with self.subTest(which):
+                said, stacks, have, lost = self.other(which)
+                self.assertEqual((said, stacks, have), (["3.14.0"], [], [False] * 5))
+                self.assertGreaterEqual(lost, 5)
+        _, stacks, have, _ = self.other("endless")
+        self.assertEqual((len(stacks), have), (1, [True] * 5))
+        self.assertEqual(len(stacks[0]), MOST_FRAMES)
+
+
+harness.main()
