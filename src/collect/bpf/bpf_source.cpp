@@ -21,7 +21,7 @@ constexpr std::uint64_t MUCH_OF_RING = 32;  // more than its 32nd part
 constexpr std::pair<abi::cb_counter, Loss> KERNEL_LOSSES[] = {
     {abi::CB_DROPPED_ENTRY, Loss::ring_entry},     {abi::CB_DROPPED_RETURN, Loss::ring_return},
     {abi::CB_DROPPED_PROCESS, Loss::ring_process}, {abi::CB_DROPPED_NAME, Loss::ring_name},
-    {abi::CB_DROPPED_DRIVER, Loss::ring_driver},
+    {abi::CB_DROPPED_DRIVER, Loss::ring_driver},   {abi::CB_DROPPED_HOLDER, Loss::ring_holder},
 };
 
 constexpr std::pair<abi::cb_tally_counter, Loss> TALLY_LOSSES[] = {
@@ -75,6 +75,8 @@ Result<> BpfSource::attach(std::optional<elf::Reader> reader) {
       std::move(*reader), *probes_, numbers_,
       TracedLibraries::Options{options_.filter, options_.libraries, options_.library_path,
                                features_.has(feature::WATCH_MAPPINGS)});
+  callers_.emplace([this](std::uint32_t pid) { return probes_->was_selected(pid); },
+                   [this] { return libraries_->read_code(); }, needs());
   return libraries_->attach_known();
 }
 
@@ -96,13 +98,22 @@ void BpfSource::begin(std::uint64_t begin_ns) {
 Result<> BpfSource::start(OnRecord on_record) {
   on_record_ = std::move(on_record);
   auto hand_over = [](void* self, void* data, std::size_t size) {
-    static_cast<BpfSource*>(self)->on_record_({static_cast<const std::byte*>(data), size});
+    static_cast<BpfSource*>(self)->hand_over({static_cast<const std::byte*>(data), size});
     return 0;
   };
   privileges::Raised rights({CAP_BPF});
   ring_.reset(ring_buffer__new(bpf_map__fd(probes_->ring()), hand_over, this, nullptr));
   if (!ring_) return errno_error("mapping the ring buffer", "give a smaller --ring-size");
   return ok();
+}
+
+void BpfSource::hand_over(std::span<const std::byte> record) {
+  on_record_(callers_ ? callers_->translated(record) : record);
+}
+
+void BpfSource::select_process(std::uint32_t pid) {
+  if (callers_) callers_->expect(pid);
+  probes_->select_process(pid);
 }
 
 std::vector<int> BpfSource::watch_fds() const {
@@ -146,6 +157,7 @@ void BpfSource::stop() {
 // records behind it wait, too.
 Source::Polled BpfSource::poll() {
   ring* ring = ring_buffer__ring(ring_.get(), 0);
+  if (callers_) callers_->catch_up();
   std::uint64_t now = now_ns(CLOCK_MONOTONIC);
   unsigned long made = ring__producer_pos(ring);
   bool much = ring__avail_data_size(ring) > options_.ring_size / MUCH_OF_RING;

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "collect/bpf/callers.hpp"
 #include "collect/bpf/driver_watch.hpp"
 #include "collect/bpf/features.hpp"
 #include "collect/bpf/probe_set.hpp"
@@ -26,7 +28,7 @@ class BpfSource final : public Source {
   void describe(Session& session) const override;
   void begin(std::uint64_t begin_ns) override;
   Result<> start(OnRecord on_record) override;
-  void select_process(std::uint32_t pid) override { probes_->select_process(pid); }
+  void select_process(std::uint32_t pid) override;
   void select_cgroup(const CgroupFolder& folder) override { probes_->select_cgroup(folder); }
   void select_all() override { probes_->select_all(); }
   std::vector<int> watch_fds() const override;
@@ -64,12 +66,14 @@ class BpfSource final : public Source {
       : options_(std::move(options)), features_(std::move(features)) {}
   // `reader`: of libraries, if calls are recorded.
   Result<> attach(std::optional<elf::Reader> reader);
+  void hand_over(std::span<const std::byte> record);
 
   const SourceOptions options_;
   const Features features_;
   FunctionNumbers numbers_;
   std::unique_ptr<ProbeSet> probes_;
   std::optional<TracedLibraries> libraries_;  // if calls are recorded
+  std::optional<Callers> callers_;            // likewise
   std::optional<TallyMaps> tallies_;          // if some are only counted
   std::optional<DriverWatch> driver_;
   OnRecord on_record_;
