@@ -209,6 +209,30 @@ static __always_inline bool read_string(struct rich_record* record, __u64 row) {
   return true;
 }
 
+/* From where an allocation was asked for. Allocations are rare: this is not inlined, so that the
+ * verifier checks it once, and the stack of calls is not copied where it is not wanted. */
+__noinline int record_caller(__u64 pid_tid, __u64 sp, __u64 bp) {
+#if defined(__TARGET_ARCH_x86)
+  struct ids ids = {.pid = pid_tid >> 32, .tid = (__u32)pid_tid};
+  struct cb_caller* record = reserve(sizeof(*record), ids.tid, CB_DROPPED_HOLDER);
+  if (!record) return 0;
+  __builtin_memset(record, 0, sizeof(*record) - CB_CALLER_STACK);
+  fill_head(&record->head, ids, CB_CALLER);
+  record->head.ts = bpf_ktime_get_ns();
+  record->head.sp = (__u32)sp;
+  record->sp = sp + STACK_ARGS_AT;
+  record->bp = bp;
+  bpf_probe_read_user(&record->ip, sizeof(record->ip), (void*)sp);
+  for (int i = 0; i < CB_CALLER_STACK / CB_CALLER_PART; i++) {
+    __u8* to = record->stack + i * CB_CALLER_PART;
+    if (bpf_probe_read_user(to, CB_CALLER_PART, (void*)(record->sp + i * CB_CALLER_PART))) break;
+    record->size += CB_CALLER_PART;
+  }
+  submit(record);
+#endif
+  return 0;
+}
+
 /* Entry of a function that records more than a few words, at entry or at return. */
 static __always_inline bool rich_entry(struct pt_regs* ctx, bool session) {
   struct ids ids = current_ids();
@@ -238,6 +262,7 @@ static __always_inline bool rich_entry(struct pt_regs* ctx, bool session) {
     emit(&record, sizeof(record.head) + at_most(end, sizeof(record.words)), ids.tid,
          CB_DROPPED_ENTRY);
   }
+  if (plan.holder) record_caller((__u64)ids.pid << 32 | ids.tid, PT_REGS_SP(ctx), PT_REGS_FP(ctx));
   return !plan.entry_only && !unseen;
 }
 

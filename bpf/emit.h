@@ -11,6 +11,7 @@
 
 #include "checked.h"
 #include "cudabpf/abi.h"
+#include "cudabpf/caller.h"
 
 /* Configuration; userspace sets it between open and load. */
 const volatile bool follow_children = true;

@@ -6,7 +6,7 @@ endif()
 enable_language(ASM)
 # What the library is made of, which tests link, too (test/inside).
 function(add_inside_objects target)
-  set(sources call.S copies.c cupti.c descriptors.c driver.c gpu.c gpu_buffers.c gpu_operations.c gpu_windows.c graphs.c libraries.c
+  set(sources call.S copies.c cupti.c descriptors.c driver.c gpu.c gpu_buffers.c gpu_operations.c gpu_windows.c graphs.c holder.c libraries.c
               memory.c orders.c parameters.c patch.c process.c python.c python_text.c range_names.c ranges.c reader.c record.c ring.c
               stacks.c system.c taping.c)
   list(TRANSFORM sources PREPEND ${CMAKE_SOURCE_DIR}/inside/)

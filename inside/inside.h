@@ -195,6 +195,12 @@ HIDDEN void ci_look_for_python(void);
  * none, or it is not known. */
 HIDDEN __u64 ci_stack_number(struct ci_thread* thread);
 
+/* ----- whose code makes a call (holder.c) */
+
+HIDDEN void ci_look_for_linker(void); /* under the process's lock */
+/* The record of the call has been made just now. */
+HIDDEN void ci_record_holder(struct ci_thread* thread, const struct ci_frame* frame);
+
 /* ----- operations on the driver's devices (driver.c) */
 
 /* Puts itself between libcuda and the functions by which it calls the driver, if that is recorded.

@@ -193,6 +193,7 @@ static void ask(long fd, enum ci_reason reason, const struct ci_library* library
     if (shared) of_gpus = (struct ci_gpu_wish){answer.gpu, answer.gpu_window, answer.gpu_period};
     python_wanted = answer.python;
   }
+  ci_look_for_linker();
   if (python_wanted) ci_look_for_python();
   if (ci_process->shared && answer.tape_size && next < count && !ci_process->tape && library)
     ci_begin_taping(fds[next++], answer.tape_size, library->path);

@@ -159,6 +159,7 @@ bool ci_enter(struct ci_frame* frame) {
   head->string_size = (__u16)extra.string_size;
   ci_commit(thread, (__u32)sizeof(*head) + plan.nargs * 8u + extra.struct_size + extra.string_size +
                         extra.appended);
+  if (unlikely(plan.holder)) ci_record_holder(thread, frame);
   return !plan.entry_only;
 }
 

@@ -41,7 +41,10 @@ enum cb_kind {
   CB_CALL_STACK = 20,    /* the stack of a call that began: cb_call_stack */
   CB_PYTHON = 21,        /* whether the process's Python is followed: cb_python */
   CB_LT_LAYOUT = 22, /* what lies where in cuBLASLt's descriptors: cb_lt_layout (descriptors.h) */
-  CB_WALK = 23,      /* the Python frames of a call that returns: cb_walk (walks.h) */
+  CB_HOLDER = 23,    /* whose code made the call that began: cb_head, then the path of its file */
+  /* What the kernel side says to its source alone: */
+  CB_WALK = 24,   /* the Python frames of a call that returns: cb_walk (walks.h) */
+  CB_CALLER = 25, /* from where a call was made, of which the source makes CB_HOLDER */
 };
 
 enum cb_flag {
@@ -343,6 +346,7 @@ struct cb_plan {
   __u64 pending : 4;        /* a result besides 0 after which the out-pointers are read, too */
   __u64 begins_capture : 1; /* it begins a capture; after that, calls of its process are recorded */
   __u64 until_capture : 1;  /* that have this, and are only counted before */
+  __u64 holder : 1;         /* whose code makes the call is recorded, too */
 };
 CB_STATIC_ASSERT(sizeof(struct cb_plan) == 8, "cb_plan");
 
@@ -363,6 +367,7 @@ enum cb_counter {
   CB_DROPPED_PROCESS,
   CB_DROPPED_NAME,
   CB_DROPPED_DRIVER,
+  CB_DROPPED_HOLDER,
   CB_DROPPED_STACK,
   CB_KERNEL_COUNTERS, /* what follows is counted only by the library inside a process */
   CB_DROPPED_GPU = CB_KERNEL_COUNTERS,

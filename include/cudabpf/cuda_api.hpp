@@ -206,6 +206,7 @@ struct Function {
   MemoryEffect memory_effect() const {
     return memory != MemoryEffect::none ? memory : meaning.memory;
   }
+  bool allocates() const { return layer() == 0 && memory_effect() == MemoryEffect::alloc; }
   // Its return adds nothing, so `light` records only its entry.
   bool entry_is_enough() const;
   // How often it is called, how long it takes and how often it fails is enough for most users: no

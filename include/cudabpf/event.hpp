@@ -187,6 +187,7 @@ struct Call {
   std::uint64_t group = 0;
   const RangePath* range = nullptr;  // the innermost range in which it was made
   const PythonStack* stack = nullptr;
+  std::string_view holder;       // of an allocation: whose code asked for it; empty: not known
   bool captured = false;         // into a graph: not submitted to the GPU
   std::uint32_t ioctls = 0;      // made on this thread during the call and those inside it
   std::uint64_t ioctl_time = 0;  // the time that these ioctls took

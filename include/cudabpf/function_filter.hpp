@@ -30,6 +30,7 @@ struct FunctionFilter {
   bool returns = true;
   // Only count the calls of functions for which that is enough. From inside, all are recorded.
   bool tally = false;
+  bool holders = true;  // also whose code makes allocations
   // The stacks of calls come as records of their own, while the calls are open.
   bool stacks_follow = false;
   // But record what says which captured collectives run, once a process captures.

@@ -19,7 +19,7 @@
 namespace cudabpf::abi {
 #endif
 
-#define CI_VERSION 12
+#define CI_VERSION 13
 
 /* In the traced program's environment. */
 #define CI_INJECTION "CUDA_INJECTION64_PATH" /* the library that libcuda loads in cuInit */
@@ -169,7 +169,7 @@ struct ci_ring {
   __u32 drops; /* records that this thread has lost so far */
   __u32 reserved;
   __u64 counters[CB_COUNTERS]; /* enum cb_counter, of all threads that have had this ring */
-  __u8 apart[24];              /* the reader's part is in a cache line of its own */
+  __u8 apart[16];              /* the reader's part is in a cache line of its own */
   /* by cudabpf */
   __u64 tail; /* bytes read so far */
   __u8 padding[56];
@@ -199,7 +199,7 @@ struct ci_shared {
   __u32 reserved;
   /* by the library, by atomic adds: losses of threads that found no free ring */
   __u64 counters[CB_COUNTERS];
-  __u8 padding[24];
+  __u8 padding[16];
 };
 
 /* Which of libcuda's operations on the driver's devices to record. By cudabpf, before the process

@@ -79,6 +79,14 @@ std::optional<LibraryFile> open_mapped(const Procfs& procfs, const MappedLibrary
   return std::nullopt;
 }
 
+std::optional<LibraryFile> open_mapped_or_gone(const Procfs& procfs, const MappedLibrary& mapped) {
+  if (auto file = open_mapped(procfs, mapped)) return file;
+  // Here the same name may belong to another file.
+  auto file = open_library(mapped.path, mapped.path, *mapped.api);
+  if (file && !file->id.is_mapped_as(mapped.device, mapped.inode)) file.reset();
+  return file;
+}
+
 std::vector<LibraryFile> find_on_paths(std::string_view library_path) {
   std::vector<LibraryFile> files;
   for (const std::string& folder : linker_folders(library_path)) {

@@ -48,6 +48,9 @@ std::optional<LibraryFile> open_named(const std::string& path);
 // Opens the very file that a process has mapped, whatever became of its name.
 std::optional<LibraryFile> open_mapped(const Procfs& procfs, const MappedLibrary& mapped);
 
+// The same where the process may be gone, or have unmapped it.
+std::optional<LibraryFile> open_mapped_or_gone(const Procfs& procfs, const MappedLibrary& mapped);
+
 // Copies in the linker's configured folders and those of `library_path` (the value of
 // LD_LIBRARY_PATH), each file once.
 std::vector<LibraryFile> find_on_paths(std::string_view library_path);

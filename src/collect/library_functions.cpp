@@ -109,6 +109,8 @@ std::vector<PlannedProbe> plan_probes(const Api& api, const elf::Contents& conte
                        offset, function.launches_kernel(),
                        recorded == Recorded::tallied || recorded == Recorded::until_capture};
     probe.plan.entry_only = recorded != Recorded::whole && !probe.tallied;
+    probe.plan.holder = filter.holders && recorded == Recorded::whole && !probe.plan.entry_only &&
+                        function.allocates();
     probe.plan.until_capture = recorded == Recorded::until_capture;
     probe.plan.begins_capture =
         filter.captured_collectives && function.graph == GraphAction::begin_capture;

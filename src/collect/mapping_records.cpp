@@ -47,6 +47,14 @@ void read_record(std::span<const std::byte> record, MappingsRead& read) {
   if (path == "//toolong" || path == "//enomem") read.unnamed++;
   constexpr std::string_view MARK_OF_DELETED = " (deleted)";
   if (path.ends_with(MARK_OF_DELETED)) path.remove_suffix(MARK_OF_DELETED.size());
+  std::uint64_t ts = 0;
+  std::memcpy(&ts, record.data() + record.size() - sizeof(ts), sizeof(ts));
+  std::uint64_t device = makedev(mapped.major, mapped.minor);
+  if (read.code.size() < MappingsRead::MOST_CODE)
+    read.code.push_back({ts, mapped.pid, mapped.address, mapped.address + mapped.length,
+                         mapped.page_offset, device, mapped.inode, std::string(path)});
+  else
+    read.code_lost = true;
   if (is_libc(path)) read.begun.push_back(mapped.pid);
   const Api* api = api_of_file(path);
   if (!api) return;
@@ -55,10 +63,10 @@ void read_record(std::span<const std::byte> record, MappingsRead& read) {
   library.pid = mapped.pid;
   library.address = mapped.address;
   library.length = mapped.length;
-  library.device = makedev(mapped.major, mapped.minor);
+  library.device = device;
   library.inode = mapped.inode;
   library.path = path;
-  std::memcpy(&library.ts, record.data() + record.size() - sizeof(Time), sizeof(Time));
+  library.ts = ts;
   read.libraries.push_back(std::move(library));
 }
 

@@ -5,17 +5,32 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "collect/libraries.hpp"
 
 namespace cudabpf {
 
+// A part of a file that a process may execute from now on.
+struct MappedCode {
+  std::uint64_t ts = 0;  // CLOCK_MONOTONIC
+  std::uint32_t pid = 0;
+  std::uint64_t from = 0, to = 0;
+  std::uint64_t offset = 0;  // in the file
+  std::uint64_t device = 0;  // as the kernel reports it for mappings: see FileId
+  std::uint64_t inode = 0;
+  std::string path;  // as the process's own mount namespace names it; "//anon": no file
+};
+
 // What was read from a perf buffer.
 struct MappingsRead {
   std::vector<MappedLibrary> libraries;  // mapped files with names of traced libraries
   std::vector<std::uint32_t> begun;      // processes whose program is being loaded: they map a libc
   std::uint64_t unnamed = 0;             // records that do not say what they map
+  std::vector<MappedCode> code;          // the first MOST_CODE, in each buffer's order
+  bool code_lost = false;                // or there were more
+  static constexpr std::size_t MOST_CODE = 1 << 16;
 };
 
 // Adds what the records between two positions say. `data` is the part of the buffer that holds

@@ -114,6 +114,7 @@ Call CallPairing::call_of(const Frame& frame, ThreadId of) const {
   call.group = frame.group;
   call.range = frame.range.get();
   call.stack = frame.stack.get();
+  call.holder = frame.holder;
   call.ioctls = frame.ioctls;
   call.ioctl_time = frame.ioctl_time;
   return call;

@@ -62,6 +62,9 @@ void Correlator::on_record(const Record& record) {
     case abi::CB_CALL_STACK:  // of a call that had begun
       learners_.stacks.on_record(record);
       break;
+    case abi::CB_HOLDER:  // of a call that had begun
+      learners_.holders.on_record(record);
+      break;
     case abi::CB_LT_LAYOUT:
       learners_.products.on_record(record);
       break;

@@ -127,6 +127,13 @@ bool parse_python(Record& record, Bytes all) {
   return record.python != nullptr;
 }
 
+bool parse_holder(Record& record, Bytes rest) {
+  if (record.head->string_size > rest.size()) return false;
+  record.has_text = record.head->string_size > 0;
+  record.text = text_of(rest.first(record.head->string_size));
+  return true;
+}
+
 bool parse_lt_layout(Record& record, Bytes all) {
   if (all.size() < sizeof(abi::cb_lt_layout)) return false;
   record.lt_layout = reinterpret_cast<const abi::cb_lt_layout*>(all.data());
@@ -219,6 +226,8 @@ bool parse(Record& record, Bytes bytes) {
       return parse_gpu_window(record, bytes);
     case abi::CB_RANGE:
       return parse_range(record, bytes);
+    case abi::CB_HOLDER:
+      return parse_holder(record, rest);
     case abi::CB_LT_LAYOUT:
       return parse_lt_layout(record, bytes);
     default:

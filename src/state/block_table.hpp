@@ -28,6 +28,7 @@ class BlockTable {
     std::uint32_t function : 29 = 0;  // see MemoryCall
     MemoryKind kind : 3 = MemoryKind::device;
     std::uint32_t handles = 1, mappings = 0;  // that keep it
+    std::uint32_t origin = 0;                 // see MemoryCall
 
    private:
     friend class BlockTable;
@@ -74,6 +75,6 @@ class BlockTable {
   std::size_t size_ = 0;
 };
 
-static_assert(sizeof(BlockTable::Held) == 72);
+static_assert(sizeof(BlockTable::Held) == 80);
 
 }  // namespace cudabpf

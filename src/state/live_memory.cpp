@@ -85,6 +85,7 @@ void LiveMemory::allocated(OfProcess& process, const MemoryCall& call) {
   held.tid = call.tid;
   held.function = call.function & BlockTable::MAX_FUNCTIONS;
   held.kind = call.kind;
+  held.origin = call.origin;
   Place place = blocks_.add(call.process, goes_with_context(call.kind) ? call.context : 0, held);
   if (vmm) process.handles[*call.handle] = place;
   listener_.allocated(block_of(blocks_[place]));
@@ -206,6 +207,7 @@ LiveMemory::Block LiveMemory::block_of(const BlockTable::Held& held) const {
           .tid = held.tid,
           .kind = held.kind,
           .function = held.function,
+          .origin = held.origin,
           .address = vmm ? held.number : held.key,
           .size = held.size,
           .since = held.since,

@@ -40,6 +40,7 @@ struct MemoryCall {
   std::uint64_t process = 0;             // its number
   std::uint32_t pid = 0, tid = 0;
   std::uint32_t function = 0;  // the listener's number for it; less than 2^29
+  std::uint32_t origin = 0;    // the listener's number for whose code asked, where, on which GPU
   std::uint64_t id = 0, parent = 0;
   std::uint64_t ts = 0, end = 0;
   std::uint64_t context = 0;  // current on its thread; 0: not known
@@ -53,6 +54,7 @@ class LiveMemory {
     std::uint32_t pid = 0, tid = 0;  // the thread that allocated it
     MemoryKind kind = MemoryKind::device;
     std::uint32_t function = 0;  // as its call has it
+    std::uint32_t origin = 0;    // likewise
     std::uint64_t address = 0;   // for VMM memory, its handle
     std::uint64_t size = 0;
     std::uint64_t since = 0;   // ns: when the allocation returned

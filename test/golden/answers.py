@@ -105,6 +105,11 @@ for subcommand in ("gaps", "memory"):
 EXAMPLE_GEMMS = "traces/example-gemms.jsonl.zst"
 ANSWERS["gemms"] = ["gemms", EXAMPLE_GEMMS]
 ANSWERS["gemms-none"] = ["gemms", GPT2]
+# Two processes of several libraries, and memory that runs out; who_held.py makes the trace.
+WHO_HELD = "test/golden/who_held.jsonl"
+for subcommand in ("summary", "memory", "errors"):
+    ANSWERS[f"{subcommand}-who-held"] = [subcommand, WHO_HELD]
+ANSWERS["memory-by-holder"] = ["memory", "--by", "holder", "--top", "3", WHO_HELD]
 STATUS = {"diff-conditions": 118, "diff-repeated": 118, "diff-graphs": 119, "diff-measured": 118,
           "diff-measured-otherwise": 119}  # of others: 0
 cudabpf = ""  # pylint: disable=invalid-name

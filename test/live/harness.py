@@ -51,7 +51,8 @@ def build_of_our_own():
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for name in ("cudabpf", "libcudabpf-inside.so"):
         shutil.copy(f"{BUILD}/{name}", folder)
-    for name in ("test/fake_libcuda", "test/fake_cupti", "test/fake_nccl", "test/fake_cublas", "test/fake_nvml", "test/workloads", "test/live"):
+    for name in ("test/fake_libcuda", "test/fake_cupti", "test/fake_nccl", "test/fake_cublas", "test/fake_nvml", "test/memory", "test/workloads",
+                 "test/live"):
         shutil.copytree(f"{BUILD}/{name}", f"{folder}/{name}", ignore=shutil.ignore_patterns("CMake*", "*.cpp", "*.a"))
     subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
     return folder

@@ -44,6 +44,8 @@ void Memory::line(const Line& line) {
   line_ = nullptr;
   if (line.meaning->memory == MemoryEffect::alloc && !line.has(Field::ret))
     not_returned_ += part_.has(line);
+  if (runs_out(line, memory_) && part_.has(line) && times_ran_out_++ < KEPT_RAN_OUT)
+    ran_out_.push_back(out_of_memory(line, memory_));
   if (by_ != By::process) return;
   for (const Process* gone : line.gone) holder_by_number_.erase(gone->number);
   if (line.kind != LineKind::process || !line.process) return;
@@ -51,10 +53,16 @@ void Memory::line(const Line& line) {
     if (Holder& holder = holders_[at->second]; holder.pid) holder.comm = line.process->comm;
 }
 
+std::uint64_t Memory::number_of(const Block& block, const RangePlace* place) const {
+  if (by_ == By::process) return block.process;
+  if (by_ == By::holder) return origin_of(block).holder.id;
+  return place ? place->number + 1 : 0;
+}
+
 // Who holds a block that the current line allocates.
 std::size_t Memory::new_holder(const Block& block) {
-  const RangePlace* place = by_ != By::process && line_ ? line_->place : nullptr;
-  std::uint64_t number = by_ == By::process ? block.process : place ? place->number + 1 : 0;
+  const RangePlace* place = line_ && is_by_place() ? line_->place : nullptr;
+  std::uint64_t number = number_of(block, place);
   auto [at, is_new] = holder_by_number_.try_emplace(number, holders_.size());
   if (!is_new) return at->second;
   if (holders_.size() > MAX_HOLDERS) return at->second = MAX_HOLDERS;
@@ -62,6 +70,7 @@ std::size_t Memory::new_holder(const Block& block) {
   holder.others = at->second == MAX_HOLDERS;
   if (holder.others) return at->second;
   holder.place = place;
+  if (by_ == By::holder) holder.file = origin_of(block).holder;
   if (by_ != By::process) return at->second;
   holder.pid = block.pid;
   holder.comm = line_ && line_->process ? line_->process->comm : Name{};
@@ -85,6 +94,7 @@ void Memory::begin_part() {
     holder.curve = {};
     holder.curve.at(0).set(holder.held);
   };
+  for (Asked& asked : asked_) asked.allocations = {};
   begin(all_);
   for (Holder& holder : holders_) begin(holder);
   churn_.clear();
@@ -101,11 +111,34 @@ void Memory::add(Holder& holder, const Block& block) const {
 
 void Memory::drop(Holder& holder, const Block& block, std::uint64_t ts, Ended how) const {
   auto kind = static_cast<std::size_t>(block.kind);
-  holder.peaks[static_cast<std::size_t>(side_of(block.kind))].ended(block);
+  holder.peaks[static_cast<std::size_t>(side_of(block.kind))].ended(block, origin_of(block).holder);
   if (ts >= part_.to) return;  // at the end of the part, it was still held
   holder.kinds[kind].block_ended(block.size, how);
   holder.held[kind] -= block.size;
   holder.curve.at(part_.clipped(ts) - begin()).set(holder.held);
+}
+
+Memory::Asked& Memory::asked_by(const Block& block) {
+  Name holder = origin_of(block).holder;
+  auto [at, is_new] = asked_by_name_.try_emplace(holder.id, asked_.size());
+  if (is_new) asked_.push_back({.holder = holder});
+  return asked_[at->second];
+}
+
+void Memory::find_asked() {
+  bool any = std::any_of(asked_.begin(), asked_.end(), [](const Asked& one) { return one.holder; });
+  for (std::size_t side = 0; side < SIDES; side++)
+    for (const MemoryPeak::Asked& at_peak : all_.at_peak[side].asked)
+      if (auto at = asked_by_name_.find(at_peak.holder.id); at != asked_by_name_.end())
+        asked_[at->second].at_peak[side] = at_peak.bytes;
+  std::erase_if(asked_, [&](const Asked& one) {
+    constexpr std::array<std::uint64_t, SIDES> NOTHING{};
+    return !any || (one.allocations == NOTHING && one.held == NOTHING && one.at_peak == NOTHING);
+  });
+  std::sort(asked_.begin(), asked_.end(), [](const Asked& a, const Asked& b) {
+    return std::tuple(b.at_peak, b.allocations, a.holder.id) <
+           std::tuple(a.at_peak, a.allocations, b.holder.id);
+  });
 }
 
 Memory::Churn& Memory::churn_of(std::uint64_t size) {
@@ -126,6 +159,9 @@ void Memory::allocated(const Block& block) {
   number_ = block.number;
   if (block.since >= part_.to) return;
   add(all_, block);
+  Asked& asked = asked_by(block);
+  asked.allocations[static_cast<std::size_t>(side_of(block.kind))]++;
+  asked.held[static_cast<std::size_t>(side_of(block.kind))] += block.size;
   std::size_t holder = new_holder(block);
   if (by_ != By::process) holder_by_block_[block.number] = holder;
   add(holders_[holder], block);
@@ -143,6 +179,8 @@ void Memory::ended(const Block& block, std::uint64_t ts, Ended how) {
   if (!begun_ && ts >= part_.from) begin_part();
   if (block.since >= part_.to) return;
   drop(all_, block, ts, how);
+  if (ts < part_.to)
+    asked_by(block).held[static_cast<std::size_t>(side_of(block.kind))] -= block.size;
   drop(holder_of(block), block, ts, how);
   if (by_ != By::process) holder_by_block_.erase(block.number);
   if (how == Ended::freed) {
@@ -183,6 +221,7 @@ void Memory::finish(const TraceFacts& facts) {
   });
   never_freed_ = largest_never_freed_.take();
   find_holders();
+  find_asked();
   if (!part_.is_whole())
     std::erase_if(holders_, [](const Holder& holder) {
       return std::none_of(holder.kinds.begin(), holder.kinds.end(),
@@ -208,7 +247,8 @@ void Memory::find_holders() {
     if (block.since >= part_.to || not_wanted_.contains(block.number)) return;
     auto side = static_cast<std::size_t>(side_of(block.kind));
     for (Holder* holder : {&all_, &holder_of(block)})
-      if (holder->peaks[side].was_live(block)) MemoryPeak::add(holder->at_peak[side], block);
+      if (holder->peaks[side].was_live(block))
+        MemoryPeak::add(holder->at_peak[side], block, origin_of(block).holder);
   });
   each_holder([](Holder& holder, std::size_t side) { MemoryPeak::sort(holder.at_peak[side]); });
 }

@@ -12,6 +12,7 @@
 
 #include "analyze/analysis.hpp"
 #include "analyze/memory/memory_peak.hpp"
+#include "analyze/memory/out_of_memory.hpp"
 #include "analyze/memory/traced_memory.hpp"
 #include "analyze/time_buckets.hpp"
 #include "state/memory_figures.hpp"
@@ -25,7 +26,7 @@ class Memory : public Analysis, private LiveMemory::Listener {
  public:
   using Block = LiveMemory::Block;
   using Ended = LiveMemory::Ended;
-  enum class By : std::uint8_t { process, range, line };
+  enum class By : std::uint8_t { process, range, line, holder };
   using ByKind = std::array<std::uint64_t, MEMORY_KINDS>;
 
   // Pinned host memory is not GPU memory, and is counted separately.
@@ -43,10 +44,11 @@ class Memory : public Analysis, private LiveMemory::Listener {
   };
   using Curve = TimeBuckets<Level>;
 
-  struct Holder {  // a process, a range, or all of them
+  struct Holder {  // a process, a range, a line, a file whose code asked, or all of them
     std::uint32_t pid = 0;
     Name comm;
     const RangePlace* place = nullptr;
+    Name file;            // none: it is not known
     bool others = false;  // for all that found no room
     MemoryByKind kinds;
     std::array<MemoryPeak, SIDES> peaks;
@@ -61,6 +63,13 @@ class Memory : public Analysis, private LiveMemory::Listener {
     Block block;
     Fate how = Fate::still_held;
     std::uint64_t age = 0;  // ns: until then, or until the trace's end
+  };
+  // What one file's code asked for.
+  struct Asked {
+    Name holder;  // none: it is not known
+    std::array<std::uint64_t, SIDES> allocations{};
+    std::array<std::uint64_t, SIDES> held{};
+    std::array<std::uint64_t, SIDES> at_peak{};  // of all
   };
   struct UnknownFree {
     Name function;
@@ -88,11 +97,18 @@ class Memory : public Analysis, private LiveMemory::Listener {
 
   const Names& names() const { return names_; }
   By by() const { return by_; }
+  bool is_by_place() const { return by_ == By::range || by_ == By::line; }
   const Holder& all() const { return all_; }
   // Processes or ranges, the highest peak first. If there are more than MAX_HOLDERS, one stands for
   // the rest.
   const std::vector<Holder>& holders() const { return holders_; }
   // Some frees are not in the trace, so what was never freed is not known.
+  // The most at the peak of GPU memory first; empty: no holder is known.
+  const std::vector<Asked>& asked() const { return asked_; }
+  const MemoryOrigin& origin_of(const Block& block) const { return memory_.origin_of(block); }
+  // The first moments at which memory ran out, and how many there were.
+  const std::vector<OutOfMemory>& ran_out() const { return ran_out_; }
+  std::uint64_t times_ran_out() const { return times_ran_out_; }
   bool frees_left_out() const { return frees_left_out_; }
   const std::vector<NeverFreed>& never_freed() const { return never_freed_; }  // the largest first
   std::uint64_t never_freed_blocks() const { return never_freed_blocks_; }
@@ -117,6 +133,7 @@ class Memory : public Analysis, private LiveMemory::Listener {
   static constexpr std::size_t MAX_SIZES = 1024;
   static constexpr std::size_t KEPT_NEVER_FREED = 1000;
   static constexpr std::size_t KEPT_UNKNOWN = 20;
+  static constexpr std::size_t KEPT_RAN_OUT = 3;
 
   void allocated(const Block& block) override;
   void ended(const Block& block, std::uint64_t ts, Ended how) override;
@@ -126,6 +143,9 @@ class Memory : public Analysis, private LiveMemory::Listener {
   std::size_t new_holder(const Block& block);
   Holder& holder_of(const Block& block);
   void find_holders();
+  void find_asked();
+  Asked& asked_by(const Block& block);
+  std::uint64_t number_of(const Block& block, const RangePlace* place) const;
   void add(Holder& holder, const Block& block) const;
   void drop(Holder& holder, const Block& block, std::uint64_t ts, Ended how) const;
   Churn& churn_of(std::uint64_t size);
@@ -144,6 +164,10 @@ class Memory : public Analysis, private LiveMemory::Listener {
   TracedMemory memory_;
   Holder all_;
   std::vector<Holder> holders_;
+  std::vector<Asked> asked_;
+  HashMap<std::uint32_t, std::size_t> asked_by_name_;
+  std::vector<OutOfMemory> ran_out_;
+  std::uint64_t times_ran_out_ = 0;
   std::unordered_map<std::uint64_t, std::size_t> holder_by_number_;  // of a process or a range
   HashMap<std::uint64_t, std::size_t> holder_by_block_;              // if by range
   HashSet<std::uint64_t> not_wanted_;                                // blocks of other ranges
@@ -162,12 +186,15 @@ class Memory : public Analysis, private LiveMemory::Listener {
 std::string_view to_string(Memory::Fate fate);
 // "4242 python"; printable.
 std::string name_of(const Memory& memory, const Memory::Holder& holder);
-// "process", "range" or "line".
+// "process", "range", "line" or "holder".
 std::string what_holds(const Memory& memory);
 std::string several_hold(const Memory& memory);
 Json memory_json(const Memory& memory);
 Json memory_columns();  // of blocks, for the page of `report`
 void add_memory(Page& page, const Memory& memory, std::size_t at_most);
+// The moments at which memory ran out.
+Json out_of_memory_json(const Memory& memory);
+void add_out_of_memory(Page& page, const Memory& memory);
 // The curve as a picture, by kind, for all processes and for each.
 std::string memory_svg(const Memory& memory, std::string_view title);
 

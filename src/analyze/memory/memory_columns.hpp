@@ -53,6 +53,13 @@ inline constexpr Column<HeldBlock, const Memory*> BLOCK_COLUMNS[] = {
        return known_if(of.fate.has_value(), to_string(of.fate.value_or(Memory::Fate{})));
      }},
     {{nullptr, "until"}, As::text, its<&HeldBlock::until>},
+    {{"holder", "holder", 1},
+     As::text,
+     [](auto& of, auto memory) {
+       Name holder = memory->origin_of(of.block).holder;
+       return known_if(bool(holder), memory->names().text(holder));
+     },
+     {7, "holder"}},
 };
 
 inline constexpr Column<Memory::Churn> CHURN_COLUMNS[] = {

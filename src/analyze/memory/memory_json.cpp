@@ -27,6 +27,8 @@ Json peak_json(const Memory& memory, const Memory::Holder& holder, Memory::Side 
 Json holder_json(const Memory& memory, const Memory::Holder& holder) {
   Json json;
   if (holder.pid) json = {{"pid", holder.pid}, {"comm", memory.names().text(holder.comm)}};
+  if (memory.by() == Memory::By::holder)
+    json = {{"holder", holder.file ? Json(memory.names().text(holder.file)) : Json()}};
   if (holder.place) json = {{what_holds(memory), path_text(*holder.place, memory.names())}};
   Json points = Json::object();
   auto columns = memory.columns(holder.curve, CURVE_POINTS);
@@ -54,6 +56,17 @@ Json holder_json(const Memory& memory, const Memory::Holder& holder) {
   return json;
 }
 
+Json asked_json(const Memory& memory, Memory::Side of) {
+  auto side = static_cast<std::size_t>(of);
+  Json all = Json::array();
+  for (const Memory::Asked& one : memory.asked())
+    all.push_back({{"holder", one.holder ? Json(memory.names().text(one.holder)) : Json()},
+                   {"at_peak", one.at_peak[side]},
+                   {"held", one.held[side]},
+                   {"allocations", one.allocations[side]}});
+  return all;
+}
+
 }  // namespace
 
 Json memory_columns() { return page_columns(BLOCK_COLUMNS); }
@@ -76,6 +89,9 @@ Json memory_json(const Memory& memory) {
   return {
       {"all", holder_json(memory, memory.all())},
       {several_hold(memory), holders},
+      {"asked_by",
+       {{"gpu", asked_json(memory, Memory::Side::gpu)},
+        {"host", asked_json(memory, Memory::Side::host)}}},
       {"never_freed", memory.frees_left_out() ? Json()
                                               : Json{{"blocks", memory.never_freed_blocks()},
                                                      {"bytes", memory.never_freed_bytes()},

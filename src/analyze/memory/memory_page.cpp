@@ -12,7 +12,8 @@ namespace cudabpf::analyze {
 namespace {
 
 constexpr std::size_t CURVE_ROWS = 8;
-constexpr std::size_t PROCESSES_SHOWN = 4, GROUPS_SHOWN = 6, MAX_SHOWN = 5, UNKNOWN_SHOWN = 5;
+constexpr std::size_t HOLDERS_SHOWN = 12, PROCESSES_SHOWN = 4, GROUPS_SHOWN = 6, MAX_SHOWN = 5,
+                      UNKNOWN_SHOWN = 5;
 
 constexpr std::size_t index(Memory::Side side) { return static_cast<std::size_t>(side); }
 constexpr auto GPU = index(Memory::Side::gpu), HOST = index(Memory::Side::host);
@@ -28,6 +29,30 @@ void add_figures(Page& page, const Memory& memory) {
                 cells_of(figures));
     }
   table.add_to(page);
+}
+
+std::string file_text(const Memory& memory, Name file) {
+  return file ? printable(std::string(memory.names().text(file))) : "(unknown)";
+}
+
+// Whose code asked for the memory, if that is known of any.
+void add_asked(Page& page, const Memory& memory) {
+  if (memory.by() == Memory::By::holder) return;
+  for (auto [side, title] :
+       {std::pair{GPU, "GPU memory by holder"}, {HOST, "pinned host memory by holder"}}) {
+    std::uint64_t whole = memory.all().peaks[side].bytes();
+    if (!whole) continue;
+    Table table(title, {{"at the peak"}, {"share"}, {"at the end"}, {"allocations"}});
+    std::size_t shown = 0;
+    for (const Memory::Asked& one : memory.asked()) {
+      if (!one.allocations[side] && !one.at_peak[side] && !one.held[side]) continue;
+      if (shown++ == HOLDERS_SHOWN) break;
+      table.row(file_text(memory, one.holder),
+                {human_bytes(one.at_peak[side]), percent(one.at_peak[side], whole),
+                 human_bytes(one.held[side]), human_count(one.allocations[side])});
+    }
+    if (shown) table.add_to(page);
+  }
 }
 
 std::size_t label_width(const Page& page) { return page.width() < 60 ? 16 : 24; }
@@ -210,7 +235,7 @@ std::string_view to_string(Memory::Fate fate) {
 }
 
 std::string what_holds(const Memory& memory) {
-  constexpr std::string_view WORDS[] = {"process", "range", "line"};
+  constexpr std::string_view WORDS[] = {"process", "range", "line", "holder"};
   return std::string(WORDS[static_cast<std::size_t>(memory.by())]);
 }
 std::string several_hold(const Memory& memory) {
@@ -219,6 +244,7 @@ std::string several_hold(const Memory& memory) {
 
 std::string name_of(const Memory& memory, const Memory::Holder& holder) {
   if (holder.others) return fmt::format("all other {}", several_hold(memory));
+  if (memory.by() == Memory::By::holder) return file_text(memory, holder.file);
   if (memory.by() != Memory::By::process)
     return holder.place ? printable(path_text(*holder.place, memory.names())) : "(no range)";
   std::string pid = std::to_string(holder.pid);
@@ -229,6 +255,7 @@ void add_memory(Page& page, const Memory& memory, std::size_t at_most) {
   if (memory.holders().empty()) page.paragraph("No allocation in this trace returned memory.", 0);
   if (!memory.holders().empty()) {
     add_figures(page, memory);
+    add_asked(page, memory);
     add_curves(page, memory);
   }
   std::size_t shown = std::min(memory.holders().size(), PROCESSES_SHOWN);

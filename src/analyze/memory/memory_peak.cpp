@@ -27,9 +27,9 @@ void MemoryPeak::allocated(const LiveMemory::Block& block) {
   if (ended_since_.blocks) ended_since_ = {};
 }
 
-void MemoryPeak::ended(const LiveMemory::Block& block) {
+void MemoryPeak::ended(const LiveMemory::Block& block, Name holder) {
   held_ -= block.size;
-  if (was_live(block)) add(ended_since_, block);
+  if (was_live(block)) add(ended_since_, block, holder);
 }
 
 void MemoryPeak::begin_anew(std::uint64_t ts, std::uint64_t last) {
@@ -39,8 +39,16 @@ void MemoryPeak::begin_anew(std::uint64_t ts, std::uint64_t last) {
   ended_since_ = {};
 }
 
-void MemoryPeak::add(Holders& to, const LiveMemory::Block& block) {
+void MemoryPeak::add(Holders& to, const LiveMemory::Block& block, Name holder) {
   to.blocks++;
+  auto asked = std::find_if(to.asked.begin(), to.asked.end(),
+                            [&](const Asked& known) { return known.holder == holder; });
+  if (asked == to.asked.end()) {
+    if (to.asked.size() < MAX_GROUPS) to.asked.push_back({holder});
+    asked = to.asked.end() - 1;
+  }
+  asked->bytes += block.size;
+  asked->blocks++;
   auto size_class = static_cast<unsigned>(std::bit_width(block.size));
   auto group = std::find_if(to.groups.begin(), to.groups.end(), [&](const Group& known) {
     return known.function.id == block.function && known.size_class == size_class;
@@ -51,12 +59,20 @@ void MemoryPeak::add(Holders& to, const LiveMemory::Block& block) {
   }
   group->bytes += block.size;
   group->blocks++;
-  if (to.largest.size() == LARGEST && !larger(block, to.largest.back())) return;
-  if (to.largest.size() == LARGEST) to.largest.pop_back();
-  to.largest.insert(std::upper_bound(to.largest.begin(), to.largest.end(), block, larger), block);
+  keep_largest(to.largest, block, LARGEST);
+}
+
+void MemoryPeak::keep_largest(std::vector<LiveMemory::Block>& largest,
+                              const LiveMemory::Block& block, std::size_t most) {
+  if (largest.size() == most && !larger(block, largest.back())) return;
+  if (largest.size() == most) largest.pop_back();
+  largest.insert(std::upper_bound(largest.begin(), largest.end(), block, larger), block);
 }
 
 void MemoryPeak::sort(Holders& holders) {
+  std::sort(holders.asked.begin(), holders.asked.end(), [](const Asked& a, const Asked& b) {
+    return std::tuple(b.bytes, a.holder.id) < std::tuple(a.bytes, b.holder.id);
+  });
   std::sort(holders.groups.begin(), holders.groups.end(), [](const Group& a, const Group& b) {
     return std::tuple(b.bytes, a.function.id, a.size_class) <
            std::tuple(a.bytes, b.function.id, b.size_class);

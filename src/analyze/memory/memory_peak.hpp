@@ -21,14 +21,20 @@ class MemoryPeak {
     unsigned size_class = 0;  // at least 2^(n-1) bytes, and less than 2^n
     std::uint64_t bytes = 0, blocks = 0;
   };
+  // Blocks that one file's code asked for; none: it is not known.
+  struct Asked {
+    Name holder;
+    std::uint64_t bytes = 0, blocks = 0;
+  };
   struct Holders {
     std::vector<Group> groups;               // the most bytes first
+    std::vector<Asked> asked;                // likewise
     std::vector<LiveMemory::Block> largest;  // at most LARGEST
     std::uint64_t blocks = 0;
   };
 
   void allocated(const LiveMemory::Block& block);
-  void ended(const LiveMemory::Block& block);
+  void ended(const LiveMemory::Block& block, Name holder);
   // Forgets the peaks until now: what is held is the most so far. `last`: the number of the block
   // that was allocated last.
   void begin_anew(std::uint64_t ts, std::uint64_t last);
@@ -40,8 +46,11 @@ class MemoryPeak {
 
   // Blocks of the peak that have ended since; the caller adds those still live.
   const Holders& ended_since() const { return ended_since_; }
-  static void add(Holders& to, const LiveMemory::Block& block);
+  static void add(Holders& to, const LiveMemory::Block& block, Name holder);
   static void sort(Holders& holders);
+  // Adds the block if it is one of the `most` largest, which come first.
+  static void keep_largest(std::vector<LiveMemory::Block>& largest, const LiveMemory::Block& block,
+                           std::size_t most);
 
  private:
   // At most this many groups are kept apart.

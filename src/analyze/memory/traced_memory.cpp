@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analyze/derived/processes.hpp"
+#include "analyze/derived/python_places.hpp"
 #include "analyze/work.hpp"
 #include "trace/read/handles.hpp"
 
@@ -55,7 +56,22 @@ void TracedMemory::call(const Line& line) {
   if (line.has(Field::handle)) call.handle = line.handle;
   if (effect == MemoryEffect::import) call.handle = handle_in(line.args, "handle");
   if (line.has(Field::size)) call.size = line.size;
+  if (effect == MemoryEffect::alloc) call.origin = origin_of(line);
   live_.call(call);
+}
+
+std::uint32_t TracedMemory::origin_of(const Line& line) {
+  MemoryOrigin origin{
+      line.holder, line.python ? line.python->line : Name{}, line.process->comm, {}};
+  if (line.has(Field::ordinal)) origin.gpu = line.ordinal;
+  std::tuple key(origin.holder.id, origin.line.id, origin.comm.id, origin.gpu.value_or(-1));
+  auto known = origin_numbers_.find(key);
+  if (known != origin_numbers_.end()) return known->second;
+  if (origins_.size() == MOST_ORIGINS) return 0;
+  auto number = static_cast<std::uint32_t>(origins_.size());
+  origins_.push_back(origin);
+  origin_numbers_[key] = number;
+  return number;
 }
 
 MemoryKind TracedMemory::kind_of(const Line& line) const {

@@ -114,6 +114,24 @@ Found errors(const Judged& judged) {
   return one;
 }
 
+// "; then 74 GiB was held: 70 GiB by libtorch_cuda.so, 4 GiB by libnccl.so.2", or by which
+// processes if no holder is known.
+std::string who_had_it(const Judged& judged) {
+  constexpr std::size_t BIGGEST = 3;
+  if (judged.memory.ran_out().empty()) return {};
+  const OutOfMemory& out = judged.memory.ran_out().front();
+  const auto& parts = out.holders.empty() ? out.processes : out.holders;
+  std::string text = fmt::format("; then {} was held{}", human_bytes(out.bytes),
+                                 out.gpu ? fmt::format(" on GPU {}", *out.gpu) : "");
+  for (std::size_t i = 0; i < std::min(parts.size(), BIGGEST); i++) {
+    const auto& part = parts[i];
+    std::string name = part.name ? std::string(judged.names.text(part.name)) : "unknown code";
+    text += fmt::format("{} {} by {}", i ? "," : ":", human_bytes(part.bytes),
+                        part.pid ? fmt::format("process {} {}", part.pid, name) : name);
+  }
+  return text;
+}
+
 Found out_of_memory(const Judged& judged) {
   const Totals::Failure* first = nullptr;
   std::uint64_t count = 0;
@@ -126,10 +144,10 @@ Found out_of_memory(const Judged& judged) {
   Finding one = judged.finding("out_of_memory", "Memory");
   const MemoryPeak& peak = judged.memory.all().peaks[static_cast<std::size_t>(Memory::Side::gpu)];
   one.text = fmt::format(
-      "{} because memory ran out, first {} at {}; at its peak {} was in use: see `cudabpf "
-      "memory`.",
+      "{} because memory ran out, first {} at {}{}. At its peak {} was in use: see `cudabpf "
+      "errors`.",
       count_of(count, "call failed", "calls failed"), judged.names.text(first->name),
-      judged.moments.at(first->first_ts), human_bytes(peak.bytes()));
+      judged.moments.at(first->first_ts), who_had_it(judged), human_bytes(peak.bytes()));
   one.begin = first->first_ts;
   one.end = judged.facts.duration();
   one.calls = {first->first_id};

@@ -337,6 +337,25 @@ std::string Summary::blocked_answer(const Page&) const {
   return text.empty() ? "nothing waited for the GPU" : text;
 }
 
+std::string Summary::by_function(const std::vector<MemoryPeak::Group>& groups) const {
+  std::map<std::string, std::uint64_t> bytes_of;
+  for (const auto& group : groups)
+    bytes_of[std::string(names_.text(group.function))] += group.bytes;
+  std::string who;
+  for (const auto& [function, bytes] : bytes_of)
+    who += fmt::format("{} {} by {}", who.empty() ? ":" : ",", human_bytes(bytes), function);
+  return who;
+}
+
+std::string Summary::by_holder(const std::vector<MemoryPeak::Asked>& asked) const {
+  constexpr std::size_t BIGGEST = 3;
+  std::string who;
+  for (std::size_t i = 0; i < std::min(asked.size(), BIGGEST); i++)
+    who += fmt::format("{} {} by {}", who.empty() ? ":" : ",", human_bytes(asked[i].bytes),
+                       asked[i].holder ? names_.text(asked[i].holder) : "unknown code");
+  return who;
+}
+
 // "GPU 354 MiB at most, at 10.9 s: 354 MiB by cuMemAlloc; 0 B left when the trace ended"
 std::string Summary::memory_answer(const Page& page) const {
   std::string text;
@@ -344,12 +363,8 @@ std::string Summary::memory_answer(const Page& page) const {
     auto index = static_cast<std::size_t>(side);
     const MemoryPeak& peak = memory_.all().peaks[index];
     if (!peak.bytes()) continue;
-    std::map<std::string, std::uint64_t> by_function;
-    for (const auto& group : memory_.all().at_peak[index].groups)
-      by_function[std::string(names_.text(group.function))] += group.bytes;
-    std::string who;
-    for (const auto& [function, bytes] : by_function)
-      who += fmt::format("{} {} by {}", who.empty() ? ":" : ",", human_bytes(bytes), function);
+    std::string who = memory_.asked().empty() ? by_function(memory_.all().at_peak[index].groups)
+                                              : by_holder(memory_.all().at_peak[index].asked);
     std::uint64_t held = 0;
     for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++)
       if (Memory::side_of(static_cast<MemoryKind>(kind)) == side) held += memory_.all().held[kind];

@@ -1,4 +1,5 @@
 // cudabpf errors: what failed, what did not return, and which processes ended badly.
+#include "analyze/memory/memory.hpp"
 #include "analyze/questions/errors.hpp"
 
 #include <CLI/CLI.hpp>
@@ -21,16 +22,21 @@ Result<int> print_errors(const ErrorsFlags& flags) {
   auto reader = TRY(open_trace(flags));
   const analyze::Names& names = reader->names();
   analyze::Errors errors(reader->names(), flags.all);
-  return answer(
-      flags, *reader, {&errors},
-      {.json =
-           [&] {
-             analyze::Json json = analyze::errors_json(errors.answer(), names);
-             flags.top.cut(json, {"gpu_errors", "failures", "unfinished", "operations", "processes",
-                                  "read_faults"});
-             return json;
-           },
-       .page = [&](Page& page) { add_errors(page, errors.answer(), names, flags.top.rows); }});
+  analyze::Memory memory(reader->names(), reader->facts().part);
+  return answer(flags, *reader, {&errors, &memory},
+                {.json =
+                     [&] {
+                       analyze::Json json = analyze::errors_json(errors.answer(), names);
+                       flags.top.cut(json, {"gpu_errors", "failures", "unfinished", "operations",
+                                            "processes", "read_faults"});
+                       json["ran_out"] = analyze::out_of_memory_json(memory);
+                       return json;
+                     },
+                 .page =
+                     [&](Page& page) {
+                       add_errors(page, errors.answer(), names, flags.top.rows);
+                       add_out_of_memory(page, memory);
+                     }});
 }
 
 }  // namespace

@@ -23,9 +23,10 @@ Result<int> print_memory(const MemoryFlags& flags) {
   TRY(is_no_trace(flags.svg, flags.paths));
   auto reader = TRY(open_trace(flags));
   if (flags.by == "line") reader->place_by_line();
-  auto by = flags.by == "range"  ? analyze::Memory::By::range
-            : flags.by == "line" ? analyze::Memory::By::line
-                                 : analyze::Memory::By::process;
+  auto by = flags.by == "range"    ? analyze::Memory::By::range
+            : flags.by == "line"   ? analyze::Memory::By::line
+            : flags.by == "holder" ? analyze::Memory::By::holder
+                                   : analyze::Memory::By::process;
   analyze::Memory memory(reader->names(), reader->facts().part, by);
   TRY(read_trace(*reader, {&memory}));
   print_answer(flags, reader->facts(),
@@ -57,9 +58,9 @@ void add_memory(CLI::App& app, Action& action) {
   add_time(*sub, *flags);
   one_of(
       sub->add_option("--by", flags->by,
-                      "What to tell apart: processes, or the program's ranges or lines of Python "
-                      "that allocated"),
-      {"process", "range", "line"})
+                      "What to tell apart: processes, the program's ranges or lines of Python that "
+                      "allocated, or the libraries whose code asked for it"),
+      {"process", "range", "line", "holder"})
       ->capture_default_str();
   sub->add_option("--svg", flags->svg,
                   "Also draw it into this SVG file, for any browser; -: stdout")

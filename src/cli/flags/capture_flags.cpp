@@ -259,6 +259,7 @@ Result<SourceOptions> CaptureFlags::source_options() const {
   options.filter.on_request = shapes;
   options.filter.returns = !no_returns;
   options.filter.tally = (watch || sums_alone) && !recorder && watch_hang.empty();
+  options.filter.holders = !options.filter.tally;
   options.filter.captured_collectives = options.tally_times = sums_alone;
   // Few calls make records then, and an agent on every node should be small.
   constexpr std::uint64_t RING_OF_FEW = 8 << 20;

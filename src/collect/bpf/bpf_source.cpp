@@ -22,6 +22,7 @@ constexpr std::pair<abi::cb_counter, Loss> KERNEL_LOSSES[] = {
     {abi::CB_DROPPED_ENTRY, Loss::ring_entry},     {abi::CB_DROPPED_RETURN, Loss::ring_return},
     {abi::CB_DROPPED_PROCESS, Loss::ring_process}, {abi::CB_DROPPED_NAME, Loss::ring_name},
     {abi::CB_DROPPED_DRIVER, Loss::ring_driver},   {abi::CB_DROPPED_STACK, Loss::ring_stack},
+    {abi::CB_DROPPED_HOLDER, Loss::ring_holder},
 };
 
 constexpr std::pair<abi::cb_tally_counter, Loss> TALLY_LOSSES[] = {
@@ -77,6 +78,8 @@ Result<> BpfSource::attach(std::optional<elf::Reader> reader) {
       std::move(*reader), *probes_, numbers_,
       TracedLibraries::Options{options_.filter, options_.libraries, options_.library_path,
                                features_.has(feature::WATCH_MAPPINGS)});
+  callers_.emplace([this](std::uint32_t pid) { return probes_->was_selected(pid); },
+                   [this] { return libraries_->read_code(); }, needs());
   return libraries_->attach_known();
 }
 
@@ -110,6 +113,7 @@ Result<> BpfSource::start(OnRecord on_record) {
 }
 
 void BpfSource::hand_over(std::span<const std::byte> record) {
+  if (callers_) record = callers_->translated(record);
   if (python_)
     python_->take(record, on_record_);
   else
@@ -121,6 +125,7 @@ void BpfSource::select_process(std::uint32_t pid) {
     privileges::Raised rights(needs());
     python_->look_at_selected(pid);
   }
+  if (callers_) callers_->expect(pid);
   probes_->select_process(pid);
 }
 
@@ -170,6 +175,7 @@ void BpfSource::stop() {
 // records behind it wait, too.
 Source::Polled BpfSource::poll() {
   ring* ring = ring_buffer__ring(ring_.get(), 0);
+  if (callers_) callers_->catch_up();
   std::uint64_t now = now_ns(CLOCK_MONOTONIC);
   if (python_) python_->hand_over(on_record_);
   unsigned long made = ring__producer_pos(ring);

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "collect/bpf/callers.hpp"
 #include "collect/bpf/driver_watch.hpp"
 #include "collect/bpf/features.hpp"
 #include "collect/bpf/probe_set.hpp"
@@ -72,6 +74,7 @@ class BpfSource final : public Source {
   FunctionNumbers numbers_;
   std::unique_ptr<ProbeSet> probes_;
   std::optional<TracedLibraries> libraries_;  // if calls are recorded
+  std::optional<Callers> callers_;            // likewise
   std::optional<TallyMaps> tallies_;          // if some are only counted
   std::optional<DriverWatch> driver_;
   std::optional<PythonWalks> python_;  // if slow calls have their stacks

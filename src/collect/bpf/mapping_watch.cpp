@@ -74,6 +74,7 @@ Result<> MappingWatch::watch(int cpu) {
 }
 
 std::size_t MappingWatch::renew() {
+  std::lock_guard lock(*mutex_);
   std::vector<int> online = online_cpus();
   // A CPU that goes offline loses its event, and does not get it back when it comes online again.
   std::erase_if(buffers_, [&](const Buffer& buffer) {
@@ -85,6 +86,7 @@ std::size_t MappingWatch::renew() {
                                [cpu](const Buffer& buffer) { return buffer.cpu == cpu; });
     if (watched) continue;
     came++;
+    unread_.code_lost = true;
     auto begun = this->watch(cpu);
     if (begun) continue;
     log::warning("a libcuda that is first mapped on CPU {} is not noticed: {}", cpu,
@@ -120,15 +122,30 @@ void MappingWatch::read_buffer(Buffer& buffer, MappingsRead& read) {
   read_mapping_records(data, tail, head, read);
   std::atomic_ref(page->data_tail).store(head, std::memory_order_release);
   // A record of the loss would come only with the next mapping on this CPU, which may never happen.
-  if (data_head.load(std::memory_order_acquire) - tail > DATA_SIZE - MAX_RECORD)
-    read.unnamed += newly_lost(buffer);
+  if (data_head.load(std::memory_order_acquire) - tail <= DATA_SIZE - MAX_RECORD) return;
+  std::uint64_t lost = newly_lost(buffer);
+  read.unnamed += lost;
+  read.code_lost |= lost > 0;
+}
+
+void MappingWatch::read_buffers() {
+  for (Buffer& buffer : buffers_)
+    if (buffer.memory) read_buffer(buffer, unread_);
 }
 
 MappingsRead MappingWatch::read() {
-  MappingsRead read;
-  for (Buffer& buffer : buffers_)
-    if (buffer.memory) read_buffer(buffer, read);
+  std::lock_guard lock(*mutex_);
+  read_buffers();
+  MappingsRead read = std::exchange(unread_, {});
+  unread_.code = std::move(read.code);
+  unread_.code_lost = read.code_lost;
   return read;
+}
+
+MappingWatch::Code MappingWatch::read_code() {
+  std::lock_guard lock(*mutex_);
+  read_buffers();
+  return {std::exchange(unread_.code, {}), std::exchange(unread_.code_lost, false)};
 }
 
 }  // namespace cudabpf

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "collect/mapping_records.hpp"
@@ -22,8 +24,15 @@ class MappingWatch {
   // many came: something may have been mapped on them unseen.
   std::size_t renew();
 
-  // What was mapped since the last call; `unnamed` includes what the kernel could not queue.
+  // What was mapped since the last call, but for code; `unnamed` includes what the kernel could not
+  // queue.
   MappingsRead read();
+  // The code that was mapped since the last call; another thread than that of read() may ask.
+  struct Code {
+    std::vector<MappedCode> mapped;
+    bool lost = false;  // some of it is missing
+  };
+  Code read_code();
 
  private:
   struct Unmap {
@@ -42,7 +51,11 @@ class MappingWatch {
   static void read_buffer(Buffer& buffer, MappingsRead& read);
   static std::uint64_t newly_lost(Buffer& buffer);
 
+  void read_buffers();
+
   std::vector<Buffer> buffers_;
+  std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();  // of all of this
+  MappingsRead unread_;
 };
 
 }  // namespace cudabpf

@@ -54,6 +54,10 @@ std::vector<int> TracedLibraries::watch_fds() const {
   return watch_ ? watch_->fds() : std::vector<int>{};
 }
 
+std::optional<MappingWatch::Code> TracedLibraries::read_code() {
+  return watch_ ? std::optional(watch_->read_code()) : std::nullopt;
+}
+
 Result<> TracedLibraries::attach_known() {
   Procfs procfs;
   std::vector<LibraryFile> files;
@@ -241,18 +245,10 @@ void TracedLibraries::attach_pending(News& news, std::chrono::steady_clock::time
   }
 }
 
-std::optional<LibraryFile> TracedLibraries::open(const MappedLibrary& mapped) const {
-  if (auto file = open_mapped(Procfs(), mapped)) return file;
-  // The process is gone or has unmapped it. Here the same name may belong to another file.
-  auto file = open_library(mapped.path, mapped.path, *mapped.api);
-  if (file && !file->id.is_mapped_as(mapped.device, mapped.inode)) file.reset();
-  return file;
-}
-
 void TracedLibraries::attach_mapped(const MappedLibrary& mapped, News& news) {
   // Pid 0: the process is outside cudabpf's own pid namespace.
   if (!mapped.pid || !probes_.was_selected(mapped.pid)) return;
-  auto file = open(mapped);
+  auto file = open_mapped_or_gone(Procfs(), mapped);
   if (!file) {
     // Its process has ended, and it may have another name here, or none: containers are given the
     // machine's libraries so.
@@ -331,7 +327,7 @@ News TracedLibraries::finish() {
   std::set<std::pair<std::uint64_t, std::uint64_t>> reported;
   for (const MappedLibrary& mapped : pending_) {
     if (!mapped.pid || !probes_.was_selected(mapped.pid)) continue;
-    auto file = open(mapped);
+    auto file = open_mapped_or_gone(Procfs(), mapped);
     if (file && is_known(*file, news)) {
       note_if_ahead_was_late(*file, mapped, news);
       continue;

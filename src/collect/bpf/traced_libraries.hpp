@@ -37,6 +37,8 @@ class TracedLibraries {
 
   // The trace begins: its ts 0 is this time on CLOCK_MONOTONIC.
   void begin(std::uint64_t begin_ns) { begin_ns_ = begin_ns; }
+  // Code that processes have mapped: for any thread. Nothing: that is not watched.
+  std::optional<MappingWatch::Code> read_code();
   std::vector<int> watch_fds() const;  // readable when a copy may have been mapped
   // Probes newly mapped copies, for a fraction of a second at most; the rest waits for the next
   // call. Withdraws the probes from copies that were written to.
@@ -61,7 +63,6 @@ class TracedLibraries {
   LossEvent missed(const MappedLibrary& mapped, std::uint64_t until, std::string_view what) const;
   void came_late(const MappedLibrary& mapped, std::uint64_t until, News& news);
   void note_if_ahead_was_late(const LibraryFile& file, const MappedLibrary& mapped, News& news);
-  std::optional<LibraryFile> open(const MappedLibrary& mapped) const;
   bool is_probed(const MappedLibrary& mapped) const;
   void attach_pending(News& news, std::chrono::steady_clock::time_point give_up);
   void read_watch(News& news);

@@ -32,7 +32,8 @@ constexpr std::pair<abi::cb_counter, Loss> LOSSES[] = {
     {abi::CB_DROPPED_ENTRY, Loss::ring_entry},     {abi::CB_DROPPED_RETURN, Loss::ring_return},
     {abi::CB_DROPPED_PROCESS, Loss::ring_process}, {abi::CB_DROPPED_NAME, Loss::ring_name},
     {abi::CB_DROPPED_DRIVER, Loss::ring_driver},   {abi::CB_DROPPED_GPU, Loss::ring_gpu},
-    {abi::CB_DROPPED_RANGE, Loss::ring_range},     {abi::CB_DROPPED_STACK, Loss::ring_stack},
+    {abi::CB_DROPPED_HOLDER, Loss::ring_holder},   {abi::CB_DROPPED_RANGE, Loss::ring_range},
+    {abi::CB_DROPPED_STACK, Loss::ring_stack},
 };
 
 constexpr std::uint64_t MAX_RING = 256 << 20;  // a process has 1,024

@@ -65,6 +65,7 @@ struct Frame {
   std::shared_ptr<const RangePath> range;
   std::uint64_t stack_number = 0;  // its process's own; 0: none
   std::shared_ptr<const PythonStack> stack;
+  std::string holder;
   std::uint32_t ioctls = 0;
   std::uint64_t ioctl_time = 0;
 };
@@ -138,6 +139,7 @@ class CallStack {
     frame.communicator.reset();
     frame.range.reset();
     frame.stack.reset();
+    frame.holder.clear();
     frame.sequence = frame.group = 0;
     frame.ioctls = 0;
     frame.ioctl_time = 0;

@@ -13,6 +13,7 @@
 #include "correlate/learners/coverage.hpp"
 #include "correlate/learners/driver_calls.hpp"
 #include "correlate/learners/gpu_operations.hpp"
+#include "correlate/learners/holders.hpp"
 #include "correlate/learners/kernel_names.hpp"
 #include "correlate/learners/products.hpp"
 #include "correlate/learners/ranges.hpp"
@@ -34,6 +35,7 @@ class Learners {
         communicators(bounds),
         ranges(trace, bounds),
         stacks(trace, open, bounds),
+        holders(open),
         gpu_operations(trace, open, names, bounds),
         open_(open) {}
 
@@ -88,6 +90,7 @@ class Learners {
   Communicators communicators;
   Ranges ranges;
   Stacks stacks;
+  Holders holders;  // learns only from records of its own
   GpuOperations gpu_operations;
 
  private:

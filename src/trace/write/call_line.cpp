@@ -321,7 +321,8 @@ const CallLine::FunctionText& CallLine::text_of(const Function& function) {
 
 std::size_t CallLine::bound(const Call& call) {
   return text_of(*call.function).bound + (call.kernel ? call.kernel->json.size() : 0) +
-         json::MAX_EXPANSION * call.text.size() + to_string(call.details.op).size();
+         json::MAX_EXPANSION * (call.text.size() + call.holder.size()) + MAX_VALUE +
+         to_string(call.details.op).size();
 }
 
 char* CallLine::write(char* at, const Call& call) {
@@ -358,12 +359,12 @@ char* CallLine::write(char* at, const Call& call) {
   around(",\"within\":", call.within);
   if (call.range) around(",\"range\":", call.range->number);
   if (call.stack) around(",\"stack\":", call.stack->number);
+  if (!call.holder.empty()) at = json::put_string(put(at, ",\"holder\":"), call.holder);
   if (call.communicator || call.group) at = put_communicator(at, call);
   if (call.product) at = put_product(at, *call.product);
   for (const auto& field : text.fields) {
     if (field.place >= call.words.size()) continue;
-    *at++ = ',';
-    at = put_value(put(at, field.key), field.role, call.words[field.place]);
+    at = put_value(put(put(at, ","), field.key), field.role, call.words[field.place]);
   }
   at = write_details(at, call, text);
   at = put_graph(at, call);
@@ -374,8 +375,7 @@ char* CallLine::write(char* at, const Call& call) {
     at = put(at, ",\"ioctl_us\":");
     at = json::put_microseconds(at, call.ioctl_time);
   }
-  at = put_flags(at, call);
-  return put(at, "}\n");
+  return put(put_flags(at, call), "}\n");
 }
 
 char* CallLine::write_details(char* at, const Call& call, const FunctionText& text) {

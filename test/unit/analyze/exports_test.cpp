@@ -156,7 +156,7 @@ TEST_CASE("Rows of a table") {
   CHECK(columns.starts_with("id,host,type,op,name,library,symbol,ts_ns,duration_ns,pid,tid,ret,"));
   CHECK(text.substr(columns.size() + 1) ==
         "1,,kernel,launch,cuLaunchKernel,,,1234567,3007,7,8,0,,,,,,,,,,,0x0,true,,"
-        "\"a,\"\"b\"\"??[31m</script>\",1x2x3,4x5x6,9,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,"
+        "\"a,\"\"b\"\"??[31m</script>\",1x2x3,4x5x6,9,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,"
         "\"{\"\"x\"\":\"\"y,\\\"\"z\\\"\"\"\"}\"\n");
   CHECK(csv(R"({"type":"process","op":"exit","pid":7,"ts":1})") == columns + "\n");
   // A sample's figures are in one column, as they are in the line.
@@ -219,9 +219,9 @@ TEST_CASE("A call for Perfetto") {
                R"("pid":7,"tid":7,"ret":0})",
                PerfettoTrace::Packets::plain);
   // timestamp 150, NEEDS_STATE, a slice that begins on track 2 with name 1, category 1 and the
-  // annotation 29 (id) 9, sequence 1; interned in the same packet.
+  // annotation 39 (id) 9, sequence 1; interned in the same packet.
   std::string begin =
-      "\x40\x96\x01\x68\x02\x5a\x0e\x48\x01\x58\x02\x50\x01\x18\x01\x22\x04\x08\x1d\x18\x09\x50\x01"
+      "\x40\x96\x01\x68\x02\x5a\x0e\x48\x01\x58\x02\x50\x01\x18\x01\x22\x04\x08\x27\x18\x09\x50\x01"
       "\x62\x16\x12\x0a\x08\x01\x12\x06"
       "cuInit\x0a\x08\x08\x01\x12\x04"
       "init";

@@ -17,10 +17,12 @@ struct CapturedCall : Call {
       : Call(call),
         own_words(call.words.begin(), call.words.end()),
         own_outs(call.outs.begin(), call.outs.end()),
-        own_text(call.text) {
+        own_text(call.text),
+        own_holder(call.holder) {
     words = own_words;
     outs = own_outs;
     text = own_text;
+    holder = own_holder;
     if (call.kernel) kernel = &own_kernel.emplace(*call.kernel);
     if (call.product) product = &own_product.emplace(*call.product);
     if (call.graph) graph = &own_graph.emplace(*call.graph);
@@ -37,7 +39,7 @@ struct CapturedCall : Call {
   CapturedCall& operator=(const CapturedCall&) = delete;
 
   std::vector<std::uint64_t> own_words, own_outs;
-  std::string own_text;
+  std::string own_text, own_holder;
   std::optional<KernelName> own_kernel;
   std::optional<Product> own_product;
   std::optional<GraphContent> own_graph;

@@ -16,7 +16,7 @@ TEST_CASE("Every loss has a name of its own and advice") {
     CHECK(loss.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") == std::string_view::npos);
     CHECK(loss.advice.ends_with('.'));
   }
-  CHECK(LOSS_COUNT == 30);
+  CHECK(LOSS_COUNT == 31);
 }
 
 TEST_CASE("Losses are graded, and the first are in the kernel side's order") {
@@ -36,6 +36,7 @@ TEST_CASE("Losses are graded, and the first are in the kernel side's order") {
   CHECK(counter(Loss::ring_name) == abi::CB_DROPPED_NAME);
   CHECK(counter(Loss::ring_driver) == abi::CB_DROPPED_DRIVER);
   CHECK(counter(Loss::ring_gpu) == abi::CB_DROPPED_GPU);
+  CHECK(counter(Loss::ring_holder) == abi::CB_DROPPED_HOLDER);
   CHECK(counter(Loss::ring_range) == abi::CB_DROPPED_RANGE);
   CHECK(counter(Loss::ring_stack) == abi::CB_DROPPED_STACK);
   CHECK(info(Loss::ring_return).name == "ring_full_return");

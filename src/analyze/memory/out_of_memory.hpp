@@ -1,0 +1,36 @@
+// Who held what of a GPU's memory when an allocation failed because it ran out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "analyze/memory/traced_memory.hpp"
+#include "trace/read/line.hpp"
+
+namespace cudabpf::analyze {
+
+struct OutOfMemory {
+  static constexpr std::size_t LARGEST = 5;
+  struct Part {
+    std::uint32_t pid = 0;
+    Name name;  // of the process, the holder or the line; none: it is not known
+    std::uint64_t bytes = 0, blocks = 0;
+  };
+
+  std::uint64_t ts = 0, call = 0;
+  std::uint32_t pid = 0;
+  Name function, holder;
+  std::optional<std::int64_t> gpu;  // nothing: not known, and this is of all GPUs
+  std::optional<std::uint64_t> size;
+  std::uint64_t bytes = 0;                      // that the trace's processes held there
+  std::uint64_t unknown = 0;                    // and on a GPU that is not known
+  std::vector<Part> processes, holders, lines;  // the most bytes first
+  std::vector<LiveMemory::Block> largest;
+};
+
+// Whether an allocation of GPU memory fails so.
+bool runs_out(const Line& line, const TracedMemory& memory);
+OutOfMemory out_of_memory(const Line& line, const TracedMemory& memory);
+
+}  // namespace cudabpf::analyze

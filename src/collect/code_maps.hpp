@@ -1,0 +1,45 @@
+// Which file's code lay at an address of a process at a moment.
+//
+// A mapping is taken to be there until another replaces it: what was unmapped is called by nobody.
+// Every mapping of code since a process began has to be known, or since it was looked through: then
+// an address can never be taken for that of a file that was there before or comes later.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "collect/mapping_records.hpp"
+#include "util/system/procfs.hpp"
+
+namespace cudabpf {
+
+class CodeMaps {
+ public:
+  void mapped(MappedCode code);
+  // What a process has mapped at `ts`: older ones may be missing from it.
+  void looked_through(std::uint32_t pid, const std::vector<Mapping>& maps, std::uint64_t ts);
+  void forked(std::uint32_t parent, std::uint32_t child, std::uint64_t ts);
+  void executed(std::uint32_t pid, std::uint64_t ts);  // its old mappings are gone
+  void ended(std::uint32_t pid) { processes_.erase(pid); }
+  // Mappings are missing: no process is known any more.
+  void lost();
+
+  bool knows(std::uint32_t pid) const;
+  // Null: it is not known, or no code.
+  const MappedCode* at(std::uint32_t pid, std::uint64_t address, std::uint64_t ts) const;
+
+ private:
+  static constexpr std::uint64_t NEVER = ~std::uint64_t{0};
+  static constexpr std::size_t MOST_MAPPINGS = 8192, MOST_PROCESSES = 4096;
+  struct OfProcess {
+    std::uint64_t whole_since = NEVER;
+    std::vector<MappedCode> code;  // in the order in which they became known
+  };
+
+  OfProcess* process(std::uint32_t pid);  // null: there are too many
+
+  std::map<std::uint32_t, OfProcess> processes_;
+};
+
+}  // namespace cudabpf

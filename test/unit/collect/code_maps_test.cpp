@@ -1,0 +1,76 @@
+#include "collect/code_maps.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <string>
+
+using namespace cudabpf;
+
+namespace {
+
+struct Maps : CodeMaps {
+  void map(std::uint64_t ts, std::uint64_t from, std::uint64_t to, const std::string& path,
+           std::uint32_t pid = 7) {
+    mapped({ts, pid, from, to, 0, 1, 2, path});
+  }
+  std::string path_at(std::uint64_t address, std::uint64_t ts, std::uint32_t pid = 7) const {
+    const MappedCode* code = at(pid, address, ts);
+    return code ? code->path : "-";
+  }
+};
+
+std::vector<Mapping> found(const std::string& line) { return parse_maps(line + "\n"); }
+
+}  // namespace
+
+TEST_CASE("an address is of the file that was there at that moment", "[code_maps]") {
+  Maps maps;
+  maps.map(9, 0x1000, 0x3000, "/program");
+  maps.executed(7, 10);
+  maps.map(20, 0x8000, 0x9000, "/one");
+  maps.map(30, 0x8800, 0xa000, "/other");
+  CHECK(maps.path_at(0x1000, 10) == "/program");
+  CHECK(maps.path_at(0x3000, 10) == "-");
+  CHECK(maps.path_at(0x8900, 19) == "-");
+  CHECK(maps.path_at(0x8900, 29) == "/one");
+  CHECK(maps.path_at(0x8900, 30) == "/other");
+  CHECK(maps.path_at(0x8700, 30) == "/one");
+  CHECK(maps.path_at(0x1000, 9) == "-");  // before the process is known
+  CHECK(maps.path_at(0x1000, 10, 8) == "-");
+  maps.ended(7);
+  CHECK(maps.path_at(0x1000, 40) == "-");
+}
+
+TEST_CASE("a process that was running is known from when it was looked through", "[code_maps]") {
+  Maps maps;
+  maps.map(5, 0x8000, 0x9000, "/before");
+  maps.looked_through(7, found("8000-9000 r-xp 00001000 08:01 42 /there"), 10);
+  CHECK(maps.path_at(0x8000, 9) == "-");
+  CHECK(maps.path_at(0x8000, 10) == "/there");
+  REQUIRE(maps.at(7, 0x8000, 10));
+  CHECK(maps.at(7, 0x8000, 10)->offset == 0x1000);
+  CHECK(maps.at(7, 0x8000, 10)->inode == 42);
+  maps.map(12, 0x8000, 0x9000, "/later");
+  CHECK(maps.path_at(0x8000, 11) == "/there");
+  CHECK(maps.path_at(0x8000, 12) == "/later");
+  maps.looked_through(9, {}, 20);  // it has ended
+  CHECK_FALSE(maps.knows(9));
+  CHECK(maps.knows(7));
+  maps.lost();
+  CHECK(maps.path_at(0x8000, 30) == "-");
+}
+
+TEST_CASE("a child has what its parent had when it was forked", "[code_maps]") {
+  Maps maps;
+  maps.map(1, 0x100, 0x200, "/stale", 8);  // of an earlier process with the child's pid
+  maps.executed(7, 10);
+  maps.map(11, 0x8000, 0x9000, "/one");
+  maps.map(21, 0x8000, 0x9000, "/of the parent");
+  maps.map(25, 0x6000, 0x7000, "/of the child", 8);
+  maps.forked(7, 8, 20);
+  CHECK(maps.path_at(0x8000, 30, 8) == "/one");
+  CHECK(maps.path_at(0x8000, 30) == "/of the parent");
+  CHECK(maps.path_at(0x6000, 30, 8) == "/of the child");
+  CHECK(maps.path_at(0x100, 30, 8) == "-");
+  maps.forked(99, 12, 20);  // a parent that is not known
+  CHECK_FALSE(maps.knows(12));
+}
