@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-#include "collect/python_code.hpp"
+#include "collect/python/python_code.hpp"
 #include "util/system/clock.hpp"
 #include "util/system/privileges.hpp"
 #include "util/system/procfs.hpp"

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "collect/bpf/probe_set.hpp"
-#include "collect/python_interpreter.hpp"
+#include "collect/python/python_interpreter.hpp"
 #include "cudabpf/source.hpp"
 #include "cudabpf/stacks.h"
 #include "cudabpf/walks.h"

@@ -1,4 +1,4 @@
-#include "collect/python_code.hpp"
+#include "collect/python/python_code.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -1,10 +1,10 @@
-#include "collect/python_interpreter.hpp"
+#include "collect/python/python_interpreter.hpp"
 
 #include <elf.h>
 
 #include <catch2/catch_test_macros.hpp>
 
-#include "collect/loaded_symbols.hpp"
+#include "collect/python/loaded_symbols.hpp"
 #include "support/fake_memory.hpp"
 
 using namespace cudabpf;

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collect/program_memory.hpp"
+#include "collect/python/program_memory.hpp"
 
 namespace cudabpf {
 

@@ -1,10 +1,10 @@
-#include "collect/python_interpreter.hpp"
+#include "collect/python/python_interpreter.hpp"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include "collect/loaded_symbols.hpp"
+#include "collect/python/loaded_symbols.hpp"
 
 namespace cudabpf {
 

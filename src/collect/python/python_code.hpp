@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "collect/program_memory.hpp"
-#include "collect/python_interpreter.hpp"
+#include "collect/python/program_memory.hpp"
+#include "collect/python/python_interpreter.hpp"
 
 namespace cudabpf {
 

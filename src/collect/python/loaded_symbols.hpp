@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "collect/program_memory.hpp"
+#include "collect/python/program_memory.hpp"
 
 namespace cudabpf {
 

@@ -1,4 +1,4 @@
-#include "collect/loaded_symbols.hpp"
+#include "collect/python/loaded_symbols.hpp"
 
 #include <elf.h>
 
