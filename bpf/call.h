@@ -210,10 +210,17 @@ static __always_inline bool read_string(struct rich_record* record, __u64 row) {
 }
 
 /* From where an allocation was asked for. Allocations are rare: this is not inlined, so that the
- * verifier checks it once, and the stack of calls is not copied where it is not wanted. */
+ * verifier checks it once, and the stack of calls is not copied where it is not wanted. These
+ * records are large: in a ring that is half full, the room is for calls. */
 __noinline int record_caller(__u64 pid_tid, __u64 sp, __u64 bp) {
 #if defined(__TARGET_ARCH_x86)
   struct ids ids = {.pid = pid_tid >> 32, .tid = (__u32)pid_tid};
+  if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >
+      bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2) {
+    count(CB_ENTERED);
+    count(CB_DROPPED_HOLDER);
+    return 0;
+  }
   struct cb_caller* record = reserve(sizeof(*record), ids.tid, CB_DROPPED_HOLDER);
   if (!record) return 0;
   __builtin_memset(record, 0, sizeof(*record) - CB_CALLER_STACK);

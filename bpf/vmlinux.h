@@ -30,6 +30,7 @@ enum bpf_map_type {
   BPF_MAP_TYPE_RINGBUF = 27,
 };
 enum { BPF_RB_NO_WAKEUP = 1 };
+enum { BPF_RB_AVAIL_DATA = 0, BPF_RB_RING_SIZE = 1 }; /* of bpf_ringbuf_query */
 enum { BPF_NOEXIST = 1 };
 
 struct bpf_pidns_info {

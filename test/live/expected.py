@@ -365,7 +365,8 @@ def differences(line, call, expectation, pid, clock):
     """What is wrong with a call's line: [] if nothing."""
     fields, arguments = expectation.line(call)
     wrong = []
-    left_out = ("id", "ts", "duration_us", "args", "parent", "text_cut", "inferred", *OF_GRAPHS)
+    # The driver does not know who asked; test/memory does.
+    left_out = ("id", "ts", "duration_us", "args", "parent", "text_cut", "inferred", "holder", *OF_GRAPHS)
     reported = {k: v for k, v in line.items() if k not in left_out}
     if call["ret"]:
         reported.pop("captured", None)  # it was not

@@ -7,7 +7,7 @@ import signal
 import harness
 from harness import LIBRARY, WORKLOADS, wait_for
 
-RING_LOSSES = ("ring_full_entry", "ring_full_return", "ring_full_process", "ring_full_name")
+RING_LOSSES = ("ring_full_entry", "ring_full_return", "ring_full_process", "ring_full_name", "ring_full_holder")
 RETURNED = {"pctx", "device", "module", "hfunc"}  # through pointers, by what the program calls
 
 
