@@ -34,7 +34,9 @@ struct Standing {
 NOINLINE void look(Standing& seen) {
   auto* top = static_cast<std::uint64_t*>(__builtin_frame_address(0));  // rbp, the return address
   seen.frame = {top[1], reinterpret_cast<std::uint64_t>(top + 2), top[0], true};
-  seen.stack.assign(top + 2, top + 2 + 256);
+  seen.stack.resize(256);
+  std::uint64_t* copy = seen.stack.data();
+  for (int i = 0; i < 256; i++) copy[i] = static_cast<volatile std::uint64_t*>(top)[i + 2];
 }
 #define NOTE_RETURN()                       \
   seen.returns.insert(seen.returns.begin(), \
