@@ -246,9 +246,6 @@ static inline void cu_do_register(struct cu_run* run, __u64 code, struct cu_curs
       cu_set(run, which, CU_UNKNOWN, 0);
       break;
     case 0x09: /* register */
-      cu_take_uleb(from);
-      cu_set(run, which, CU_UNKNOWN, 0);
-      break;
     case 0x14: /* val_offset */
     case 0x15: /* val_offset_sf */
       cu_take_uleb(from);

@@ -32,7 +32,8 @@ struct CaptureFlags {
   std::string exclude;
   std::vector<std::string> only_libraries;  // whose functions alone are traced
   std::string ring_size;                    // empty: not said
-  bool whole_machine = false;               // not a flag: what is traced
+  std::string python_slower;   // how long calls take that have their stacks; empty: not said
+  bool whole_machine = false;  // not a flag: what is traced
   // Not a flag either: what happens is shown on stdout, and no trace is written.
   std::optional<TopSink::Options> watch;
   bool as_json = false;          // what is shown
@@ -52,7 +53,6 @@ struct CaptureFlags {
   bool redact = false;
   bool ranges = false, no_ranges = false;  // the program's own
   bool python = false;                     // where in its Python calls are made
-  std::string python_slower;               // of calls that take so long; empty: not said
   bool shapes = false, no_shapes = false;  // of products of matrices
   bool no_sample = false;
   bool switches = false;
