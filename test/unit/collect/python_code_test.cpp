@@ -2,6 +2,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "cudabpf/stacks.h"
 #include "support/fake_memory.hpp"
 
 using namespace cudabpf;
