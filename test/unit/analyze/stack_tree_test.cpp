@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
-#include <numeric>
+#include <nlohmann/json.hpp>
 
 #include "analyze/derived/derived_fields.hpp"
 #include "support/analyzing.hpp"
