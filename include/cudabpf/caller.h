@@ -13,7 +13,7 @@ namespace cudabpf::abi {
 #define CB_CALLER_STACK 1024
 #define CB_CALLER_PART 256 /* the stack is read in parts, since it may end */
 
-/* Of the call that has just begun with the head's stack pointer. */
+/* The caller of the call that has just begun with the head's stack pointer. */
 struct cb_caller {
   struct cb_head head;
   __u64 ip, sp, bp; /* as they are once the call has returned */

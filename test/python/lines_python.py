@@ -13,57 +13,32 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "live"))
 
 import harness  # noqa: E402  pylint: disable=wrong-import-position
+import told  # noqa: E402  pylint: disable=wrong-import-position
 from harness import LIBRARY  # noqa: E402  pylint: disable=wrong-import-position
+from told import CALLS, PYTHON  # noqa: E402  pylint: disable=wrong-import-position
 
-PYTHON = os.environ.get("CUDABPF_PYTHON", harness.PYTHON)
-CALLS = str(pathlib.Path(__file__).resolve().parent.parent / "workloads" / "python_calls.py")
 WAYS = ("--inside", "--python")
-MOST_FRAMES, MOST_FUNCTION, MOST_FILE = 128, 512, 1024
+MOST_FRAMES = 128
 WITHOUT = {"cuCtxSetCurrent"}  # of which no stack is recorded
 
 
-def cut(text, most):
-    return text.encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
-
-
-def shown(frames):
-    return [(cut(function, MOST_FUNCTION), cut(file, MOST_FILE), line) for function, file, line in frames[:MOST_FRAMES]]
-
-
-class Live(harness.LiveTest):
+class Live(told.PythonTest):
     def run_python(self, way, *whats, flags=(), profile="full", python=PYTHON):
         """The trace, the calls as Python says them, by thread, and how often code lay where freed code had lain."""
         log = f"{self.folder}/python{way}"
         command = (python, "-B", CALLS, LIBRARY, log, *whats)
         done = self.run_cudabpf("run", *dict.fromkeys((way, "--python")), "-o", self.path, "--profile", profile, "--library", LIBRARY, *flags, "--", *command)
         self.assertEqual(done.returncode, 0, done.stderr)
-        known, reused = collections.defaultdict(list), 0
-        for path in glob.glob(f"{log}.*"):
-            with open(path, encoding="utf-8") as lines:
-                for line in map(json.loads, lines):
-                    reused += line.get("reused", 0)
-                    if "symbol" in line:
-                        known[line["pid"], line["tid"]].append(line)
-            os.unlink(path)
+        known, reused = self.said_by_python(log)
         return self.read(), known, reused, done.stderr.decode()
 
     def check_books(self, trace):
         self.assertEqual(trace.end["losses"], {})
-        accounts = trace.end["accounts"]
-        self.assertEqual(accounts["entered"], accounts["emitted"] + accounts["dropped"])
-        self.assertEqual(accounts["received"], accounts["emitted"])
+        self.check_accounts_balance(trace)
 
     def check_equal(self, trace, known):
         """Each call has the stack that Python says, and each stack is described before the first call that has it."""
-        stacks, found = {}, collections.defaultdict(list)
-        for line in trace.lines:
-            if line["type"] == "stack":
-                self.assertNotIn(line["stack"], stacks)
-                stacks[line["stack"]] = line
-            elif "stack" in line:
-                self.assertIn(line["stack"], stacks)
-        for line in sorted(trace.calls, key=lambda line: line["ts"]):
-            found[line["pid"], line["tid"]].append(line)
+        stacks, found = self.stacks_of(trace), self.calls_by_thread(trace)
         compared = 0
         for thread, calls in known.items():
             symbols = {call["symbol"] for call in calls}
@@ -72,10 +47,7 @@ class Live(harness.LiveTest):
             for line, call in zip(lines, calls):
                 if call["symbol"] in WITHOUT:
                     continue
-                stack = stacks[line["stack"]]
-                frames = [(one["function"], one["file"], one["line"]) for one in stack["frames"]]
-                self.assertEqual(frames, shown(call["frames"]))
-                self.assertEqual(stack.get("cut", False), len(call["frames"]) > MOST_FRAMES)
+                self.check_stack(stacks[line["stack"]], call["frames"], MOST_FRAMES)
                 compared += 1
         self.assertGreater(compared, 0)
         contents = [json.dumps([line["frames"], line.get("cut")]) for line in stacks.values()]

@@ -3,10 +3,6 @@
 Calls of the simulated driver take as long as they are told to. CUDABPF_PYTHON names another interpreter for the traced
 programs.
 """
-import collections
-import glob
-import json
-import os
 import pathlib
 import shutil
 import subprocess
@@ -15,39 +11,20 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "live"))
 
 import harness  # noqa: E402  pylint: disable=wrong-import-position
+import told  # noqa: E402  pylint: disable=wrong-import-position
 from harness import LIBRARY  # noqa: E402  pylint: disable=wrong-import-position
+from told import CALLS, PYTHON  # noqa: E402  pylint: disable=wrong-import-position
 
-PYTHON = os.environ.get("CUDABPF_PYTHON", harness.PYTHON)
-CALLS = str(pathlib.Path(__file__).resolve().parent.parent / "workloads" / "python_calls.py")
-MOST_FRAMES, MOST_FUNCTION, MOST_FILE = 32, 512, 1024
+MOST_FRAMES = 32
 LIMIT_US, NEAR_US = 500, 100  # nearer to the limit, the two clocks may differ on which side a call is
 SLOW = {"LATENCY": "cuCtxSynchronize=1000000"}
 WITHOUT_SESSIONS = ("--no-feature", "uprobe_session")
 BY_SINGLE_LINKS = ("--no-feature", "uprobe_multi")
 
 
-def cut(text, most):
-    return text.encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
-
-
-def shown(frames):
-    return [(cut(function, MOST_FUNCTION), cut(file, MOST_FILE), line) for function, file, line in frames[:MOST_FRAMES]]
-
-
-class Live(harness.LiveTest):
+class Live(told.PythonTest):
     def flags(self, profile="full"):
         return ("-o", self.path, "--python-slower", f"{LIMIT_US}us", "--profile", profile, "--library", LIBRARY)
-
-    def said_by_python(self):
-        """The calls by thread, as Python says them."""
-        known = collections.defaultdict(list)
-        for path in glob.glob(f"{self.folder}/python.*"):
-            with open(path, encoding="utf-8") as lines:
-                for line in map(json.loads, lines):
-                    if "symbol" in line:
-                        known[line["pid"], line["tid"]].append(line)
-            os.unlink(path)
-        return known
 
     def attached(self, *whats, flags=(), profile="full"):
         """Attaches to a program that is running, and has it do this."""
@@ -60,35 +37,17 @@ class Live(harness.LiveTest):
         program.send_line()
         self.assertEqual(program.wait(), 0, program.stderr())
         self.assertEqual(tracer.wait(), 0, tracer.stderr())
-        return self.read(), self.said_by_python()
+        return self.read(), self.said_by_python(f"{self.folder}/python")[0]
 
     def started(self, *whats):
         done = self.run_cudabpf("run", *self.flags(), "--", PYTHON, "-B", CALLS, LIBRARY, f"{self.folder}/python", *whats, "linger", env=self.environment(**SLOW))
         self.assertEqual(done.returncode, 0, done.stderr)
-        return self.read(), self.said_by_python()
-
-    def check_books(self, trace):
-        accounts = trace.end["accounts"]
-        self.assertEqual(accounts["entered"], accounts["emitted"] + accounts["dropped"])
-        self.assertEqual(accounts["received"], accounts["emitted"])
-
-    def stacks_of(self, trace):
-        """By their numbers; each is described before the first call that has it."""
-        stacks = {}
-        for line in trace.lines:
-            if line["type"] == "stack":
-                self.assertNotIn(line["stack"], stacks)
-                stacks[line["stack"]] = line
-            elif "stack" in line:
-                self.assertIn(line["stack"], stacks)
-        return stacks
+        return self.read(), self.said_by_python(f"{self.folder}/python")[0]
 
     def check_equal(self, trace, known):
         """A call that has a stack has the one that Python says, and is slow."""
-        self.check_books(trace)
-        stacks, found = self.stacks_of(trace), collections.defaultdict(list)
-        for line in sorted(trace.calls, key=lambda line: line["ts"]):
-            found[line["pid"], line["tid"]].append(line)
+        self.check_accounts_balance(trace)
+        stacks, found = self.stacks_of(trace), self.calls_by_thread(trace)
         compared = 0
         for thread, calls in known.items():
             symbols = {call["symbol"] for call in calls}
@@ -98,9 +57,7 @@ class Live(harness.LiveTest):
                 if line["duration_us"] < LIMIT_US - NEAR_US:
                     self.assertNotIn("stack", line)
                 if "stack" in line:
-                    stack = stacks[line["stack"]]
-                    self.assertEqual([(one["function"], one["file"], one["line"]) for one in stack["frames"]], shown(call["frames"]))
-                    self.assertEqual(stack.get("cut", False), len(call["frames"]) > MOST_FRAMES)
+                    self.check_stack(stacks[line["stack"]], call["frames"], MOST_FRAMES)
                     compared += 1
         self.assertGreater(compared, 0)
 
@@ -155,7 +112,7 @@ class Live(harness.LiveTest):
     def test_light(self):
         """A profile that records only entries where those are enough"""
         trace, known = self.attached("plain", profile="light")
-        self.check_books(trace)
+        self.check_accounts_balance(trace)
         self.assertGreater(sum("stack" in line for line in trace.calls), 0)
         self.assertEqual(trace.end["losses"], {})
         self.assertTrue(known)
@@ -175,7 +132,7 @@ class Live(harness.LiveTest):
                                 env=self.environment(LATENCY="cuStreamSynchronize=1000000"))
         self.assertEqual(done.returncode, 0, done.stderr)
         trace = self.read()
-        self.check_books(trace)
+        self.check_accounts_balance(trace)
         said = [line.get("why", line.get("version")) for line in trace.of("python")]
         stacks = [[(one["function"], one["line"]) for one in line["frames"]] for line in trace.of("stack")]
         calls = trace.named("cuStreamSynchronize")

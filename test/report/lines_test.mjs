@@ -11,7 +11,7 @@ const folded = (weight) => readFileSync(`${REPORTS}/python-${weight}.folded`, "u
 });
 const TITLES = { host: "time in calls", gpu: "time on GPUs", bytes: "copied and filled", allocated: "allocated" };
 const measure = (page, weight) => page.locator("#panel .find").getByRole("button", { name: TITLES[weight], exact: true }).click();
-// Of what is drawn: its label, and what part of the graph it takes.
+// What is drawn: each bar's label, and what part of the graph it takes.
 const bars = (page) => page.locator(".flame button").evaluateAll((all) =>
   all.map((bar) => ({ label: bar.textContent, left: parseFloat(bar.style.left), width: parseFloat(bar.style.width), depth: parseFloat(bar.style.top) / 20 })));
 

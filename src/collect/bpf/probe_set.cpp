@@ -261,8 +261,8 @@ std::string ProbeSet::hang(const LibraryFile& file, const std::vector<PlannedPro
   return error;
 }
 
-// Of several programs at one place the kernel runs the last one first. So a walk is reported while
-// its call is still open.
+// The kernel runs the programs at one place in reverse: the last one to come runs first. So a walk
+// is reported while its call is still open.
 std::string ProbeSet::hang_walks(const LibraryFile& file, const std::vector<PlannedProbe>& probes,
                                  std::vector<Link>& links) {
   const auto& programs = skeleton_->progs;

@@ -27,7 +27,7 @@ class ProgramMemory {
   }
 };
 
-// Of a process that this thread may trace.
+// The memory of a process that this thread may trace.
 class ProcessMemory final : public ProgramMemory {
  public:
   explicit ProcessMemory(pid_t pid) : pid_(pid) {}
