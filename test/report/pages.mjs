@@ -42,7 +42,7 @@ export async function opened(name, run, { width = 1280, colorScheme = "light", h
 export const shown = (page) => page.evaluate(() => ({ ...window.cudabpfReport.view.window }));
 export const length = async (page) => { const { from, to } = await shown(page); return to - from; };
 export const focus = (page) => page.locator(".tracks").first().focus();
-export const rows = (page) => page.locator("#panel .table").first().locator("tbody tr").evaluateAll((all) =>
+export const rows = (page, table = page.locator("#panel .table").first()) => table.locator("tbody tr").evaluateAll((all) =>
   all.map((row) => [...row.cells].map((cell) => (cell.querySelector(".text") ?? cell).textContent.trim())));
 export const plain = (text) => Number(text.replaceAll(",", ""));
 

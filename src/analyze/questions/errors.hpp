@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
+#include "analyze/memory/memory.hpp"
 #include "state/error_meanings.hpp"
 #include "util/hash.hpp"
 
@@ -132,8 +133,10 @@ class Errors : public Analysis {
   std::unordered_map<std::uint64_t, Seen> processes_;  // by number
 };
 
-Json errors_json(const Errors::Answer& answer, const Names& names);
+// `memory`: followed through the same trace. It knows who held what when an allocation failed.
+Json errors_json(const Errors::Answer& answer, const Memory& memory);
 Json errors_columns();  // for the page of `report`
-void add_errors(Page& page, const Errors::Answer& answer, const Names& names, std::size_t at_most);
+void add_errors(Page& page, const Errors::Answer& answer, const Memory& memory,
+                std::size_t at_most);
 
 }  // namespace cudabpf::analyze

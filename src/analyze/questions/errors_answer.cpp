@@ -206,7 +206,7 @@ void add_events(Page& page, const Errors::Answer& answer) {
 
 }  // namespace
 
-Json errors_json(const Errors::Answer& answer, const Names& names) {
+Json errors_json(const Errors::Answer& answer, const Memory& memory) {
   Json failures = list_of(answer.failures, FAILURE_COLUMNS);
   for (std::size_t i = 0; i < failures.size(); i++) {
     failures[i]["weight"] = to_string(answer.failures[i].weight);
@@ -223,7 +223,8 @@ Json errors_json(const Errors::Answer& answer, const Names& names) {
                {"gpu_errors", list_of(answer.gpu_errors, FAILURE_COLUMNS)},
                {"unfinished", list_of(answer.open, OPEN_COLUMNS)},
                {"read_faults", list_of(answer.read_faults, FAILURE_COLUMNS)},
-               {"processes", list_of(answer.exits, EXIT_COLUMNS, &names)}};
+               {"processes", list_of(answer.exits, EXIT_COLUMNS, &memory.names())},
+               {"ran_out", out_of_memory_json(memory)}};
   if (answer.all_open > answer.open.size())
     json["unfinished_left_out"] = answer.all_open - answer.open.size();
   if (answer.bad_exits > answer.exits.size())
@@ -241,7 +242,8 @@ Json errors_columns() {
           {"exits", page_columns(EXIT_COLUMNS)}};
 }
 
-void add_errors(Page& page, const Errors::Answer& answer, const Names& names, std::size_t at_most) {
+void add_errors(Page& page, const Errors::Answer& answer, const Memory& memory,
+                std::size_t at_most) {
   std::uint64_t known = answer.calls - std::min(answer.calls, answer.without_result);
   std::uint64_t unknown =
       answer.without_result - std::min(answer.without_result, answer.calls_open);
@@ -265,11 +267,12 @@ void add_errors(Page& page, const Errors::Answer& answer, const Names& names, st
   add_some(
       page, table_of("processes that ended badly", EXIT_COLUMNS), answer.exits, answer.bad_exits,
       at_most, [](auto& of) { return fmt::format("{} ({})", of.comm, of.pid); },
-      cells_in(EXIT_COLUMNS, page, &names));
+      cells_in(EXIT_COLUMNS, page, &memory.names()));
   add_failures(page, "refused by the driver", answer.refusals, at_most);
   add_failures(page, "arguments that could not be read", answer.read_faults, at_most);
   add_usual(page, answer);
   add_events(page, answer);
+  add_out_of_memory(page, memory);
 }
 
 }  // namespace cudabpf::analyze

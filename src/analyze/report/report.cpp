@@ -6,7 +6,6 @@
 
 #include "analyze/energy/energy.hpp"
 #include "analyze/energy/gaps_answer.hpp"
-#include "analyze/memory/memory.hpp"
 #include "analyze/questions/calls.hpp"
 #include "analyze/questions/errors.hpp"
 #include "analyze/questions/ioctls.hpp"
@@ -155,7 +154,7 @@ Json Report::answers() const {
                   {"gaps", gaps_json(execution.idle(), execution.gpus(), all_->gpus)},
                   {"memory", {{"memory", memory_json(all_->summary.memory())}}},
                   {"energy", energy_json(all_->energy)},
-                  {"errors", errors_json(all_->errors.answer(), all_->names)},
+                  {"errors", errors_json(all_->errors.answer(), all_->summary.memory())},
                   {"stacks", stacks_json(all_->stacks, all_->names)}};
   make_fit(answers);
   return answers;

@@ -1,5 +1,4 @@
 // cudabpf errors: what failed, what did not return, and which processes ended badly.
-#include "analyze/memory/memory.hpp"
 #include "analyze/questions/errors.hpp"
 
 #include <CLI/CLI.hpp>
@@ -20,23 +19,17 @@ struct ErrorsFlags : TraceFlags {
 
 Result<int> print_errors(const ErrorsFlags& flags) {
   auto reader = TRY(open_trace(flags));
-  const analyze::Names& names = reader->names();
   analyze::Errors errors(reader->names(), flags.all);
   analyze::Memory memory(reader->names(), reader->facts().part);
   return answer(flags, *reader, {&errors, &memory},
                 {.json =
                      [&] {
-                       analyze::Json json = analyze::errors_json(errors.answer(), names);
+                       analyze::Json json = analyze::errors_json(errors.answer(), memory);
                        flags.top.cut(json, {"gpu_errors", "failures", "unfinished", "operations",
                                             "processes", "read_faults"});
-                       json["ran_out"] = analyze::out_of_memory_json(memory);
                        return json;
                      },
-                 .page =
-                     [&](Page& page) {
-                       add_errors(page, errors.answer(), names, flags.top.rows);
-                       add_out_of_memory(page, memory);
-                     }});
+                 .page = [&](Page& page) { add_errors(page, errors.answer(), memory, flags.top.rows); }});
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catch2/catch_test_macros.hpp>
+#include <initializer_list>
 #include <memory>
 #include <string>
 
@@ -27,7 +28,10 @@ class TraceText {
 
   void show(cudabpf::analyze::Analysis& analysis, cudabpf::analyze::Part part = {}) {
     if (!part.is_whole()) reader_->want(part, {});
-    auto shown = cudabpf::analyze::analyze(*reader_, {&analysis});
+    show({&analysis});
+  }
+  void show(std::initializer_list<cudabpf::analyze::Analysis*> analyses) {
+    auto shown = cudabpf::analyze::analyze(*reader_, analyses);
     if (!shown) FAIL(shown.error().message);
   }
 

@@ -58,6 +58,12 @@ export interface FailureRow {
   what: string; error: string; count: number; first_ts: number; last_ts: number; meaning?: string; weight?: string;
   benign?: boolean;
 }
+// Who held how much memory when an allocation failed.
+export interface HeldPart { name?: string | null; pid?: number; bytes: number; blocks: number }
+export interface RanOut {
+  ts: number; call: number; pid: number; function: string; holder?: string | null; device?: number | null; size?: number | null; held: number;
+  held_on_unknown_device: number; processes: HeldPart[]; holders: HeldPart[]; lines: HeldPart[]; largest: Block[];
+}
 export interface OpenRow { what: string; ts: number; open_us?: number; pid: number; tid: number }
 export interface ExitRow { pid: number; ts: number; comm: string; exit_code?: number; signal?: number }
 export interface ProcessRow {
@@ -112,6 +118,7 @@ export interface Answers {
     errors: {
       failed_calls: number; usual_failures: number; unfinished_calls: number; failures: FailureRow[];
       operations: FailureRow[]; gpu_errors: FailureRow[]; unfinished: OpenRow[]; processes: ExitRow[];
+      ran_out: { count: number; first: RanOut[] };
     };
     stacks: StacksAnswer | null;
   };

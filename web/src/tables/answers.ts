@@ -1,6 +1,6 @@
 // The tables of the subcommands' answers, each with links to where in time its rows are.
 import type {
-  Answers, Block, CallRow, ClassRow, ExitRow, FailureRow, Gap, GraphRow, IoctlRow, KernelRow, MeasuredGap, OpenRow, ProcessRow,
+  Answers, Block, CallRow, ClassRow, ExitRow, FailureRow, Gap, GraphRow, IoctlRow, KernelRow, MeasuredGap, HeldPart, OpenRow, ProcessRow,
 } from "../data/answers";
 import type { Timeline } from "../data/timeline";
 import { h } from "../dom";
@@ -83,13 +83,16 @@ function gaps({ answers, columns }: Answers, places: Places): HTMLElement[] {
     .map(([caption, rows]) => tableOf<Gap>({ caption, rows, sortBy: 1, link, columns: columnsOf(columns.idle, rows) }))];
 }
 
-function memory({ answers, trace, columns }: Answers, places: Places): HTMLElement[] {
+const blocksOf = ({ columns }: Answers, places: Places) => (caption: string, rows: Block[], until: number, note = "") => tableOf<Block>({
+  caption, rows, note, sortBy: 1, link: (row) => place(places, "show from its allocation on", { from: row.since, to: Math.max(until, row.since + 1) }),
+  columns: columnsOf(columns.blocks, rows),
+});
+
+function memory(all: Answers, places: Places): HTMLElement[] {
+  const { answers, trace } = all;
   const { peak } = answers.memory.memory.all, never = answers.memory.memory.never_freed?.largest ?? [];
   const end = trace.duration_us * 1000;
-  const blocks = (caption: string, rows: Block[], until: number, note = "") => tableOf<Block>({
-    caption, rows, note, sortBy: 1, link: (row) => place(places, "show from its allocation on", { from: row.since, to: Math.max(until, row.since + 1) }),
-    columns: columnsOf(columns.blocks, rows),
-  });
+  const blocks = blocksOf(all, places);
   return [
     blocks(`What held GPU memory at its peak: ${bytes(peak.gpu.bytes)} at ${moment(peak.gpu.ts)}`, peak.gpu.largest ?? [], peak.gpu.ts,
       peak.gpu.blocks > (peak.gpu.largest?.length ?? 0) ? `The largest of ${count(peak.gpu.blocks)} blocks.` : ""),
@@ -98,13 +101,36 @@ function memory({ answers, trace, columns }: Answers, places: Places): HTMLEleme
   ];
 }
 
-function errors({ answers, trace, columns }: Answers, places: Places): HTMLElement[] {
+// Who held the memory when an allocation failed, for the first that did.
+function ranOut(all: Answers, places: Places): HTMLElement[] {
+  const { count: times, first: [out] } = all.answers.errors.ran_out;
+  if (!out) return [];
+  const parts = (caption: string, title: string, rows: HeldPart[]) => (rows.length ? [tableOf<HeldPart>({
+    caption, rows, sortBy: 1, columns: [
+      { title, value: ({ pid, name }) => [pid, name].filter((one) => one).join(" ") || "(unknown)", wide: true },
+      { ...number<HeldPart>("size", (row) => row.bytes, bytes), kind: "bar" }, number("blocks", (row) => row.blocks)],
+  })] : []);
+  const where = out.device === undefined || out.device === null ? "" : ` on GPU ${out.device}`;
+  const unknown = out.held_on_unknown_device ? ` On which GPU they held ${bytes(out.held_on_unknown_device)} more is not known.` : "";
+  const later = times > 1 ? ` Memory ran out ${times === 2 ? "once" : `${count(times - 1)} times`} later.` : "";
+  return [h("p", { class: "note" }, `Memory ran out at ${moment(out.ts)}: process ${out.pid} asked for ${out.size ? bytes(out.size) : "memory"}${where} ` +
+    `(${out.function}${out.holder ? ` by ${out.holder}` : ""}, call id ${out.call}). The processes of this trace then held ${bytes(out.held)}` +
+    `${where ? " there" : " on all GPUs"}.${unknown}${later}`),
+  ...parts("Processes that held memory when it ran out", "process", out.processes),
+  ...parts("Whose code had asked for it", "holder", out.holders),
+  ...parts("At which lines", "line", out.lines),
+  ...(out.largest.length ? [blocksOf(all, places)("The largest blocks when memory ran out", out.largest, out.ts)] : [])];
+}
+
+function errors(all: Answers, places: Places): HTMLElement[] {
+  const { answers, trace, columns } = all;
   const { failures, operations, gpu_errors, unfinished, processes } = answers.errors;
   const failed = (caption: string, rows: FailureRow[]) => tableOf<FailureRow>({
     caption, rows, sortBy: 2, link: (row) => place(places, "show when it failed", { from: row.first_ts, to: row.last_ts + 1 }),
     columns: columnsOf(columns.failures, rows, { meaning: (row) => row.meaning ?? (row.benign ? "expected" : "") }),
   });
   return [failed("Calls that failed", failures),
+    ...ranOut(all, places),
     ...(gpu_errors.length ? [failed("Errors of GPUs", gpu_errors)] : []),
     ...(operations.length ? [failed("Operations on the driver that failed", operations)] : []),
     ...(unfinished.length ? [tableOf<OpenRow>({

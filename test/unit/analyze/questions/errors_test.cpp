@@ -30,11 +30,12 @@ struct ErrorAnswers {
 ErrorAnswers error_answers(const std::string& lines, bool all = false) {
   TraceText trace(lines);
   Errors errors(trace.names(), all);
-  trace.show(errors);
+  Memory memory(trace.names());
+  trace.show({&errors, &memory});
   ErrorAnswers answers{errors.answer(), {}, {}};
-  answers.json = errors_json(answers.answer, trace.names());
+  answers.json = errors_json(answers.answer, memory);
   answers.page =
-      page_text([&](Page& page) { add_errors(page, answers.answer, trace.names(), 10); }, 160);
+      page_text([&](Page& page) { add_errors(page, answers.answer, memory, 10); }, 160);
   return answers;
 }
 
