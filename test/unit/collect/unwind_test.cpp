@@ -1,15 +1,17 @@
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
-#include <fstream>
-#include <iterator>
+#include <filesystem>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "collect/unwind_tables.hpp"
 #include "cudabpf/holders.h"
+#include "util/system/fd.hpp"
 #include "util/system/procfs.hpp"
 
 using namespace cudabpf;
@@ -69,13 +71,6 @@ NOINLINE int early(Standing& seen, int way) {
   return sum + room[way];
 }
 
-std::vector<std::byte> own_file() {
-  std::ifstream file("/proc/self/exe", std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  auto* bytes = reinterpret_cast<const std::byte*>(text.data());
-  return {bytes, bytes + text.size()};
-}
-
 struct OwnCode {
   OwnCode() {
     for (const Mapping& mapping : Procfs().maps(getpid()))
@@ -83,7 +78,10 @@ struct OwnCode {
   }
   std::uint64_t at = reinterpret_cast<std::uint64_t>(&look);
   Mapping code;
-  std::vector<std::byte> bytes = own_file();
+  // With the sanitizers it has 200 MB, so only what is asked for is read.
+  Fd fd{open("/proc/self/exe", O_RDONLY | O_CLOEXEC)};
+  std::shared_ptr<const elf::Source> file =
+      elf::bytes_of_file(fd.get(), std::filesystem::file_size("/proc/self/exe"));
 
   std::vector<std::uint64_t> unwound(const UnwindTables& tables, const Standing& seen) const {
     unwind::cu_memory stack{reinterpret_cast<const std::uint8_t*>(seen.stack.data()), seen.frame.sp,
@@ -107,7 +105,7 @@ Standing seen_from_inside() {
 
 TEST_CASE("frames of compiled code are unwound without frame pointers", "[unwind]") {
   OwnCode own;
-  auto tables = UnwindTables::read(*elf::bytes_in_memory(own.bytes));
+  auto tables = UnwindTables::read(*own.file);
   REQUIRE(tables);
   Standing seen = seen_from_inside();
   REQUIRE(seen.returns.size() == 5);
@@ -116,7 +114,7 @@ TEST_CASE("frames of compiled code are unwound without frame pointers", "[unwind
 
 TEST_CASE("a frame beyond what is known of the stack is not known", "[unwind]") {
   OwnCode own;
-  auto tables = UnwindTables::read(*elf::bytes_in_memory(own.bytes));
+  auto tables = UnwindTables::read(*own.file);
   REQUIRE(tables);
   for (std::size_t words = 0; words < 40; words++) {
     Standing seen = seen_from_inside();
@@ -129,7 +127,7 @@ TEST_CASE("a frame beyond what is known of the stack is not known", "[unwind]") 
 
 TEST_CASE("where rbp is not known, a frame that begins at it is not", "[unwind]") {
   OwnCode own;
-  auto tables = UnwindTables::read(*elf::bytes_in_memory(own.bytes));
+  auto tables = UnwindTables::read(*own.file);
   REQUIRE(tables);
   Standing seen = seen_from_inside();
   seen.frame.bp_known = false;
@@ -138,12 +136,13 @@ TEST_CASE("where rbp is not known, a frame that begins at it is not", "[unwind]"
 
 TEST_CASE("tables with any bytes are only not understood", "[unwind]") {
   OwnCode own;
-  auto whole = UnwindTables::read(*elf::bytes_in_memory(own.bytes));
+  auto whole = UnwindTables::read(*own.file);
   REQUIRE(whole);
   Standing seen = seen_from_inside();
   std::mt19937 random(7);
   auto any = [&](std::size_t below) { return random() % below; };
-  std::vector<std::byte> small(own.bytes.begin(), own.bytes.begin() + 4096);  // headers
+  std::vector<std::byte> small(4096);  // headers
+  REQUIRE(own.file->read(0, small));
   for (int i = 0; i < 3000; i++) {
     auto broken = small;
     for (int j = 0; j < 4; j++) broken[64 + any(700)] = static_cast<std::byte>(any(256));
