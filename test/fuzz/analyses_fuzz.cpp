@@ -123,6 +123,23 @@ void add_exports(std::vector<Fuzzed>& all, Names& names) {
   all.push_back(fuzzed_export(std::move(logs), check_text));
 }
 
+// With who held the memory when an allocation failed.
+struct ErrorsOf : Analysis {
+  ErrorsOf(Names& names, Part part) : errors(names, true), memory(names, part) {}
+  void line(const Line& line) override {
+    errors.line(line);
+    memory.line(line);
+  }
+  void outside(const Line& line) override { memory.outside(line); }
+  void finish(const TraceFacts& facts) override {
+    errors.finish(facts);
+    memory.finish(facts);
+  }
+
+  Errors errors;
+  Memory memory;
+};
+
 // Answers about a part of the trace, of those analyses that follow what is outside of it.
 void add_parts(std::vector<Fuzzed>& all, Names& names) {
   constexpr Part PART{100'000, 300'000};
@@ -140,9 +157,9 @@ void add_parts(std::vector<Fuzzed>& all, Names& names) {
       },
       [](Page& page, const Memory& memory) { add_memory(page, memory, 9); }));
   all.push_back(fuzzed(
-      std::make_unique<Errors>(names, true),
-      [&names](const Errors& errors) { return errors_json(errors.answer(), names); },
-      [&names](Page& page, const Errors& errors) { add_errors(page, errors.answer(), names, 9); }));
+      std::make_unique<ErrorsOf>(names, PART),
+      [](const ErrorsOf& of) { return errors_json(of.errors.answer(), of.memory); },
+      [](Page& page, const ErrorsOf& of) { add_errors(page, of.errors.answer(), of.memory, 9); }));
   auto timeline = std::make_unique<Export>();
   timeline->writer = std::make_unique<ChromeTrace>(names, timeline->out);
   timeline->format = std::make_unique<Tracks>(names, std::vector{timeline->writer.get()}, PART);
@@ -251,9 +268,9 @@ std::vector<Fuzzed> all_analyses(Names& names) {
         add_ioctls(page, ioctls.answer(), IoctlsBy::everything, 9);
       }));
   all.push_back(fuzzed(
-      std::make_unique<Errors>(names, true),
-      [&names](const Errors& errors) { return errors_json(errors.answer(), names); },
-      [&names](Page& page, const Errors& errors) { add_errors(page, errors.answer(), names, 9); }));
+      std::make_unique<ErrorsOf>(names, Part{}),
+      [](const ErrorsOf& of) { return errors_json(of.errors.answer(), of.memory); },
+      [](Page& page, const ErrorsOf& of) { add_errors(page, of.errors.answer(), of.memory, 9); }));
   for (auto by : {Kernels::By::name, Kernels::By::configuration}) {
     all.push_back(fuzzed(
         std::make_unique<Kernels>(names),

@@ -6,6 +6,7 @@
 
 #include "analyze/energy/energy.hpp"
 #include "analyze/energy/gaps_answer.hpp"
+#include "analyze/memory/memory.hpp"
 #include "analyze/questions/calls.hpp"
 #include "analyze/questions/errors.hpp"
 #include "analyze/questions/ioctls.hpp"

@@ -21,15 +21,16 @@ Result<int> print_errors(const ErrorsFlags& flags) {
   auto reader = TRY(open_trace(flags));
   analyze::Errors errors(reader->names(), flags.all);
   analyze::Memory memory(reader->names(), reader->facts().part);
-  return answer(flags, *reader, {&errors, &memory},
-                {.json =
-                     [&] {
-                       analyze::Json json = analyze::errors_json(errors.answer(), memory);
-                       flags.top.cut(json, {"gpu_errors", "failures", "unfinished", "operations",
-                                            "processes", "read_faults"});
-                       return json;
-                     },
-                 .page = [&](Page& page) { add_errors(page, errors.answer(), memory, flags.top.rows); }});
+  return answer(
+      flags, *reader, {&errors, &memory},
+      {.json =
+           [&] {
+             analyze::Json json = analyze::errors_json(errors.answer(), memory);
+             flags.top.cut(json, {"gpu_errors", "failures", "unfinished", "operations", "processes",
+                                  "read_faults"});
+             return json;
+           },
+       .page = [&](Page& page) { add_errors(page, errors.answer(), memory, flags.top.rows); }});
 }
 
 }  // namespace

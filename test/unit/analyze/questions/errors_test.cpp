@@ -34,8 +34,7 @@ ErrorAnswers error_answers(const std::string& lines, bool all = false) {
   trace.show({&errors, &memory});
   ErrorAnswers answers{errors.answer(), {}, {}};
   answers.json = errors_json(answers.answer, memory);
-  answers.page =
-      page_text([&](Page& page) { add_errors(page, answers.answer, memory, 10); }, 160);
+  answers.page = page_text([&](Page& page) { add_errors(page, answers.answer, memory, 10); }, 160);
   return answers;
 }
 
