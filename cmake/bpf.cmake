@@ -51,7 +51,7 @@ target_link_libraries(cudabpf PRIVATE cudabpf_bpf CLI11::CLI11)
 target_precompile_headers(cudabpf PRIVATE <CLI/CLI.hpp> <nlohmann/json.hpp>)
 
 foreach(target cudabpf_bpf cudabpf)
-  target_compile_options(${target} PRIVATE ${STRICTER})
+  target_compile_options(${target} PRIVATE ${STRICTER} ${OPTIMIZED})
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${CUDABPF_AT_ONCE})
 endforeach()
 target_link_options(cudabpf PRIVATE $<$<CONFIG:Release>:-s>) # symbols are four fifths of it

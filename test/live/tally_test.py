@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 
 import harness
 from harness import BUILD, LIBRARY, WORKLOADS, ended, wait_for
@@ -294,9 +293,12 @@ class Live(harness.LiveTest):
         """Each process's sums are removed once it is gone: far more come than there is room for at once."""
         counting = self.start_counting("--room", "64")
         for _ in range(5):
-            for _ in range(12):  # with four functions each: 48
-                self.assertEqual(self.start(harness.calls("setup; sync; query")).wait(), 0)
-            time.sleep(1)  # the sums are taken each 0.1 s
+            here = [self.start(harness.calls("setup; sync; query")) for _ in range(12)]  # with four functions each: 48
+            for program in here:
+                self.assertEqual(program.wait(), 0)
+            left = {program.process.pid for program in here}
+            while left:  # what it prints is by lines
+                left.discard(json.loads(counting.process.stdout.readline()).get("gone"))
         counting.signal(signal.SIGTERM)
         printed = self.printed(counting)
         self.check_counts_printed(printed)

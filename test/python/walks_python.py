@@ -5,6 +5,7 @@ programs.
 """
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -88,6 +89,32 @@ class Live(told.PythonTest):
         for way in (WITHOUT_SESSIONS, BY_SINGLE_LINKS):
             with self.subTest(way):
                 self.check_whole(*self.attached("plain", flags=(*way, "--only", "cuCtxSynchronize,cuMemAlloc,cuMemFree,cuMemsetD8")))
+
+    def test_machine(self):
+        """The whole machine: a program that runs already, and one that begins later, in a namespace where it has the number 1"""
+        command = (PYTHON, "-B", CALLS, LIBRARY, f"{self.folder}/python", "ready", "plain", "recursion", "linger")
+        programs = [self.start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.environment(**SLOW))]
+        self.assertEqual(programs[0].process.stdout.readline(), b"ready\n", programs[0].stderr())
+        tracer = self.start_cudabpf(*self.flags())
+        harness.wait_for(lambda: '"type":"trace"' in pathlib.Path(self.path).read_text(encoding="utf-8"), "the header")
+        programs.append(self.start(("unshare", "--pid", "--fork", "--mount-proc", *command), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   env=self.environment(**SLOW)))
+        self.assertEqual(programs[1].process.stdout.readline(), b"ready\n", programs[1].stderr())
+        for program in programs:
+            program.send_line()
+            self.assertEqual(program.wait(), 0, program.stderr())
+        tracer.signal(signal.SIGINT)
+        self.assertEqual(tracer.wait(), 0, tracer.stderr())
+        trace, (known, _) = self.read(), self.said_by_python(f"{self.folder}/python")
+        one, inner = (programs[0].pid, programs[0].pid), (1, 1)
+        self.assertEqual(set(known), {one, inner})
+        child = next(line["pid"] for line in trace.of("process") if line.get("ppid") == programs[1].pid)
+        outer = (child, child)
+        known[outer] = known.pop(inner)
+        for thread in (one, outer):
+            self.assertTrue(any("stack" in line for line in self.calls_by_thread(trace)[thread]), thread)
+        self.check_equal(trace, known)
+        self.assertEqual({*trace.end["losses"]} - {"python_walk"}, set())  # first calls come before the processes could be looked at
 
     def test_freed(self):
         """Code that is freed and made again at the same address, with other lines: what cannot be told any more is counted."""

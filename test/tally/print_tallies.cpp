@@ -1,6 +1,7 @@
 // Has calls counted rather than recorded, as far as that is enough, and prints what came of it when
-// it ends: a JSON line for each process and function, and one for the books. It ends with the
-// command, or on SIGINT and SIGTERM. "ready" on stdout says that it has begun.
+// it ends: a JSON line for each process and function, and one for the books; and at once, whose
+// sums were the last ones. It ends with the command, or on SIGINT and SIGTERM. "ready" on stdout
+// says that it has begun.
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -15,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,12 +54,14 @@ class Sums final : public PartialSink {
 
   std::uint64_t oldest_tallies_ns() const override { return 100'000'000; }
   void tallied(const Tallies& tallies) override {
+    std::set<std::uint32_t> gone;
     for (const Tally& tally : tallies.functions) {
       Sum& sum = of(tally.pid, *tally.function);
       sum.went_back |= tally.calls < sum.now.calls || tally.ended < sum.now.ended ||
                        tally.time_ns < sum.now.time_ns;
       sum.now = tally;
       if (!tally.last) continue;
+      gone.insert(tally.pid);
       sum.lasts++;
       sum.before.calls += tally.calls;
       sum.before.ended += tally.ended;
@@ -71,6 +75,7 @@ class Sums final : public PartialSink {
     for (const FailureTally& tally : tallies.failures)
       add(failures_[{tally.pid, std::to_string(tally.result)}], std::array{tally.calls},
           tally.last);
+    for (std::uint32_t pid : gone) print({{"gone", pid}});
   }
 
   void print_all() const {

@@ -16,6 +16,15 @@ bool larger(const LiveMemory::Block& a, const LiveMemory::Block& b) {
   return std::tuple(a.size, b.number) > std::tuple(b.size, a.number);
 }
 
+template <typename Row>
+void count(std::vector<Row>& rows, std::unordered_map<std::uint64_t, std::size_t>& at,
+           std::uint64_t key, const Row& fresh, const LiveMemory::Block& block) {
+  auto [place, is_new] = at.try_emplace(key, rows.size());
+  if (is_new) rows.push_back(fresh);
+  rows[place->second].bytes += block.size;
+  rows[place->second].blocks++;
+}
+
 }  // namespace
 
 void MemoryPeak::allocated(const LiveMemory::Block& block) {
@@ -41,24 +50,11 @@ void MemoryPeak::begin_anew(std::uint64_t ts, std::uint64_t last) {
 
 void MemoryPeak::add(Holders& to, const LiveMemory::Block& block, Name holder) {
   to.blocks++;
-  auto asked = std::find_if(to.asked.begin(), to.asked.end(),
-                            [&](const Asked& known) { return known.holder == holder; });
-  if (asked == to.asked.end()) {
-    if (to.asked.size() < MAX_GROUPS) to.asked.push_back({holder});
-    asked = to.asked.end() - 1;
-  }
-  asked->bytes += block.size;
-  asked->blocks++;
+  count(to.asked, to.asked_at, holder.id, {holder}, block);
   auto size_class = static_cast<unsigned>(std::bit_width(block.size));
-  auto group = std::find_if(to.groups.begin(), to.groups.end(), [&](const Group& known) {
-    return known.function.id == block.function && known.size_class == size_class;
-  });
-  if (group == to.groups.end()) {
-    if (to.groups.size() < MAX_GROUPS) to.groups.push_back({{block.function}, size_class});
-    group = to.groups.end() - 1;
-  }
-  group->bytes += block.size;
-  group->blocks++;
+  constexpr unsigned SIZE_CLASS_BITS = 8;
+  count(to.groups, to.group_at, std::uint64_t{block.function} << SIZE_CLASS_BITS | size_class,
+        {{block.function}, size_class}, block);
   keep_largest(to.largest, block, LARGEST);
 }
 
@@ -70,6 +66,8 @@ void MemoryPeak::keep_largest(std::vector<LiveMemory::Block>& largest,
 }
 
 void MemoryPeak::sort(Holders& holders) {
+  holders.group_at.clear();
+  holders.asked_at.clear();
   std::sort(holders.asked.begin(), holders.asked.end(), [](const Asked& a, const Asked& b) {
     return std::tuple(b.bytes, a.holder.id) < std::tuple(a.bytes, b.holder.id);
   });

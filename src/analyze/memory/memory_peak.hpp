@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "state/live_memory.hpp"
@@ -31,6 +32,9 @@ class MemoryPeak {
     std::vector<Asked> asked;                // likewise
     std::vector<LiveMemory::Block> largest;  // at most LARGEST
     std::uint64_t blocks = 0;
+    // Where groups and files are, until they are sorted. Both are named in the trace, so it bounds
+    // how many there are.
+    std::unordered_map<std::uint64_t, std::size_t> group_at, asked_at;
   };
 
   void allocated(const LiveMemory::Block& block);
@@ -53,9 +57,6 @@ class MemoryPeak {
                            std::size_t most);
 
  private:
-  // At most this many groups are kept apart.
-  static constexpr std::size_t MAX_GROUPS = 256;
-
   std::uint64_t held_ = 0;
   std::uint64_t bytes_ = 0, ts_ = 0, number_ = 0;
   Holders ended_since_;

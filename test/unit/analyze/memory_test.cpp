@@ -1,5 +1,6 @@
 #include "analyze/memory/memory.hpp"
 
+#include <fmt/format.h>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <nlohmann/json.hpp>
@@ -94,6 +95,26 @@ TEST_CASE("Processes that are too many to be kept apart are one, and free what t
     if (!holder.pid) CHECK(holder.held[0] == (PROCESSES - APART) / 2 * 100);
   }
   CHECK(held == PROCESSES / 2 * 100);
+}
+
+TEST_CASE("However many files and functions asked for the peak, each has its own") {
+  constexpr int FILES = 300;
+  Trace trace;
+  for (int i = 0; i < FILES; i++)
+    trace.line(
+        fmt::format(R"({{"id":{0},"type":"memory","op":"alloc","name":"cuMemAlloc{0}","ts":{0}000,)"
+                    R"("duration_us":1.0,"pid":1,"tid":1,"ret":0,"holder":"lib{0}.so","size":{0},)"
+                    R"("ptr":"0x{0:x}000","kind":"device"}})",
+                    i + 1));
+  AnalyzedMemory analyzed(trace);
+  Json json = analyzed.json();
+  REQUIRE(json["asked_by"]["gpu"].size() == FILES);
+  for (const Json& one : json["asked_by"]["gpu"])
+    CHECK(fmt::format("lib{}.so", one["at_peak"].get<int>()) == one["holder"]);
+  const Json& groups = json["all"]["peak"]["gpu"]["groups"];
+  REQUIRE(groups.size() == FILES);
+  for (const Json& group : groups)
+    CHECK(fmt::format("cuMemAlloc{}", group["bytes"].get<int>()) == group["function"]);
 }
 
 TEST_CASE("What held the peak, though it was freed later") {
