@@ -301,6 +301,26 @@ static __always_inline bool launch_entry(struct pt_regs* ctx, bool session) {
   return !plan.entry_only && !unseen;
 }
 
+/* A USDT probe, somewhere in a function: all that is recorded of it is where its rows say. */
+static __always_inline int static_probe_hit(struct pt_regs* ctx) {
+  struct ids ids = current_ids();
+  if (!selected(ids)) return 0;
+  struct cb_plan plan = plan_of(ctx);
+  struct call_record record;
+  __builtin_memset(&record, 0, sizeof(record));
+  __u64 nargs = 0;
+  for (; nargs < CB_MAX_READS; nargs++) {
+    const struct cb_read* read = read_of(plan, nargs);
+    __u64 value;
+    if (read->kind == CB_READ_NOTHING || !read_placed(ctx, read, &value)) break;
+    record.args[at_most(nargs, CB_MAX_READS - 1)] = value;
+  }
+  fill_entry(&record.head, ctx, ids, plan, nargs, false);
+  emit(&record, sizeof(record.head) + at_most(nargs, CB_MAX_READS) * sizeof(__u64), ids.tid,
+       CB_DROPPED_ENTRY);
+  return 0;
+}
+
 static __always_inline void fill_return(struct cb_head* head, struct pt_regs* ctx, struct ids ids,
                                         struct cb_plan plan) {
   head->ts = bpf_ktime_get_ns();

@@ -36,6 +36,9 @@ SEC("?uprobe") int call_launch_entry(struct pt_regs* ctx) { return launch_entry(
 SEC("?uretprobe") int call_return(struct pt_regs* ctx) { return plain_return(ctx); }
 SEC("?uretprobe") int call_out_return(struct pt_regs* ctx) { return out_return(ctx); }
 
+/* USDT probes, which have no return. */
+SEC("?uprobe") int static_probe(struct pt_regs* ctx) { return static_probe_hit(ctx); }
+
 /* Calls that are only counted. */
 extern __u64* bpf_session_cookie(void) __ksym __weak;
 extern __u64* bpf_session_cookie___with_context(void* ctx) __ksym __weak; /* since Linux 7.0 */

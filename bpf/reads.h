@@ -3,6 +3,7 @@
 #ifndef CUDABPF_READS_H
 #define CUDABPF_READS_H
 
+#include "cudabpf/static_probes.h"
 #include "emit.h"
 
 /* Userspace writes a function's rows before it puts probes on it. */
@@ -163,6 +164,31 @@ static __always_inline bool fault_in(__u64 from, __u64 size) {
   char touched;
   return can_sleep && !bpf_copy_from_user(&touched, 1, (const void*)from) &&
          !bpf_copy_from_user(&touched, 1, (const void*)(from + size - 1));
+}
+
+static __always_inline __u64 register_of(struct pt_regs* ctx, __u64 word) {
+  __u64 value = 0;
+  bpf_probe_read_kernel(&value, sizeof(value), (void*)ctx + index_of(word, CB_REGISTERS) * 8);
+  return value;
+}
+
+/* An argument of a USDT probe, where its row says. False: it cannot be read. */
+static __always_inline bool read_placed(struct pt_regs* ctx, const struct cb_read* read,
+                                        __u64* value) {
+  *value = (__u64)(__s64)(__s32)((__u32)read->size << 16 | read->offset);
+  if (read->kind != CB_READ_CONSTANT) *value = register_of(ctx, read->base);
+  __u64 bytes = read->count & ~CB_SIGNED;
+  if (read->kind == CB_READ_MEMORY) {
+    __u64 from = *value + (__s64)(__s16)read->offset;
+    if (read->size) from += register_of(ctx, (read->size & 0xff) - 1) << (read->size >> 8 & 3);
+    *value = 0;
+    if (read_user(value, at_most(bytes, sizeof(*value)), (const void*)from)) return false;
+  }
+  __u64 unused = 64 - at_most(bytes, sizeof(*value)) * 8;
+  *value <<= unused & 63;
+  *value =
+      read->count & CB_SIGNED ? (__u64)((__s64)*value >> (unused & 63)) : *value >> (unused & 63);
+  return true;
 }
 
 /* Reads what rows say at return, up to the first that fails. Returns how many words. */

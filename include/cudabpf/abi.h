@@ -288,6 +288,9 @@ enum cb_read_kind {
   CB_READ_ONLY,    /* at return: the rest is read only if the low half of `base` is `size` */
   CB_READ_LIST,    /* as CB_READ_RETURN, but as many words as the low half of the argument `count`
                       says, and zeros may follow; the first row, and the only one at return */
+  CB_READ_CONSTANT, /* the arguments of a USDT probe: see static_probes.h */
+  CB_READ_REGISTER,
+  CB_READ_MEMORY,
 };
 struct cb_read {
   __u8 kind; /* enum cb_read_kind */

@@ -13,26 +13,33 @@ enum class ApiId : std::uint8_t {
 #undef LIBRARY
 };
 
+// What has a library traced by eBPF.
+enum class Traced : std::uint8_t { always, with_shapes, with_blocks };
+
 struct Api {  // NOLINT(clang-analyzer-optin.performance.Padding): in the order of a row
   ApiId id;
   std::string_view key;      // "cuda"
   std::string_view file;     // "libcuda.so": its names begin with that
   std::string_view version;  // of the name that programs load: ".1"
   std::string_view package;  // "nvidia/nccl/lib": below Python's packages; several: with colons
-  std::string_view prefix;   // of its functions' names, before an upper-case letter
-  std::string_view proof;    // a function that the library exports
+  std::string_view prefix;   // of its functions' names, before an upper-case letter; "pytorch:"
+  std::string_view proof;    // a function that the library exports, or a probe that it has
   std::uint8_t layer;        // 0: the driver's; higher ones call those of lower layers
   std::int32_t pending;      // the result, besides 0, that is no failure
   std::uint32_t most_unknown;
-  bool on_request;  // by eBPF it is traced only if that is asked for
+  Traced traced;
 
   std::string_view library() const { return file.substr(0, file.find('.')); }  // "libcuda"
+  // Its functions are USDT probes, which begin and have no end.
+  constexpr bool has_probes() const { return prefix.ends_with(':'); }
   // A query that answers "still busy" has not failed.
   constexpr bool is_failure(std::int64_t result) const { return result != 0 && result != pending; }
 };
 
 inline constexpr Api APIS[] = {
-#define LIBRARY(api, ...) {ApiId::api, #api, __VA_ARGS__},
+#define LIBRARY(api, name, version, package, prefix, proof, layer, pending, most_unknown, traced) \
+  {ApiId::api, #api,  name,    version,      package,       prefix,                               \
+   proof,      layer, pending, most_unknown, Traced::traced},
 #include "cudabpf/libraries.def"
 #undef LIBRARY
 };

@@ -26,7 +26,8 @@ struct FunctionFilter {
   std::vector<std::string> only;  // glob patterns of API or symbol names; empty: all
   std::vector<std::string> exclude;
   std::vector<ApiId> libraries{};  // trace only functions of these; empty: all, and
-  bool on_request = true;          // also those that are traced only on request
+  bool shapes = true;              // also those that are traced only with --shapes,
+  bool blocks = false;             // and with --blocks
   bool returns = true;
   // Only count the calls of functions for which that is enough. From inside, all are recorded.
   bool tally = false;

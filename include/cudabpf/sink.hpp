@@ -89,6 +89,7 @@ struct Session {
   bool python = false;                                 // and where in its Python calls are made
   std::uint64_t python_slower_ns = 0;                  // of calls that take so long; 0: of all
   bool shapes = false;                                 // products of matrices are traced
+  bool blocks = false;                                 // and blocks of PyTorch's allocator
   bool redacted = false;                               // what reveals people and places is left out
   std::uint64_t ring_size = 0;
   std::uint64_t realtime_ns = 0;  // three clocks at ts 0

@@ -37,6 +37,7 @@ void Capture::describe(Session& session) {
   session.exclude = filter_.exclude;
   for (ApiId library : filter_.libraries) session.only_libraries.emplace_back(api(library).key);
   session.shapes = filter_.selects_some_of(ApiId::cublas);
+  session.blocks = filter_.selects_some_of(ApiId::c10);
   session.left_out = kinds_left_out([this](const Function& f) { return filter_.records(f); });
   session.returns = filter_.returns;
   source_->describe(session);

@@ -18,7 +18,10 @@ std::string in_lower_case(std::string_view name) {
 }  // namespace
 
 bool FunctionFilter::selects(ApiId library) const {
-  if (libraries.empty()) return on_request || !api(library).on_request;
+  if (libraries.empty()) {
+    Traced traced = api(library).traced;
+    return traced == Traced::always || (traced == Traced::with_shapes ? shapes : blocks);
+  }
   return std::find(libraries.begin(), libraries.end(), library) != libraries.end();
 }
 
@@ -50,7 +53,7 @@ const Function* FunctionFilter::meant() const {
 }
 
 bool FunctionFilter::entry_only(const Function& function) const {
-  if (!returns) return true;
+  if (!returns || api(function.api).has_probes()) return true;
   return profile == Profile::light && function.entry_is_enough() && !stacks_follow;
 }
 

@@ -115,7 +115,7 @@ std::string folders_ahead(const Procfs& procfs, pid_t pid, std::string_view know
 
 std::vector<LibraryFile> find_ahead(const Procfs& procfs, pid_t pid, std::string_view wanted) {
   // The variable may name any number of folders.
-  constexpr std::size_t MAX_FOLDERS = 128;
+  constexpr std::size_t MAX_FOLDERS = 256;
   std::vector<LibraryFile> files;
   std::vector<std::string> folders = folders_of(wanted);
   if (folders.size() > MAX_FOLDERS) folders.resize(MAX_FOLDERS);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,8 @@ struct PlannedProbe : Plan {
   std::uint64_t offset;
   bool launch;   // it launches a kernel, whose name is read if it is new
   bool tallied;  // its calls are only counted
+  // Of a USDT probe alone: where in the file its semaphore is; 0: it has none.
+  std::optional<std::uint64_t> semaphore = {};
 };
 
 // What `library` says if nothing is selected.

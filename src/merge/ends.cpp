@@ -103,6 +103,7 @@ void add_trace(Session& session, const TraceHeader& header, const MergedTrace& m
   session.python |= header.python;
   session.python_slower_ns = std::max(session.python_slower_ns, header.python_slower_ns);
   session.shapes |= header.shapes;
+  session.blocks |= header.blocks;
   session.redacted |= header.redacted;
   session.ring_size = std::max(session.ring_size, header.ring_size);
   if (session.gpu_timing != "graphs" && header.measures_gpus())

@@ -12,8 +12,9 @@ Lives::Lives(analyze::Names& names)
 bool Lives::see(const analyze::Line& line) {
   using analyze::LineKind;
   bool of_process = line.kind == LineKind::process;
-  if (!of_process && line.kind != LineKind::call && line.kind != LineKind::driver &&
-      line.kind != LineKind::gpu_operation && line.kind != LineKind::host_copy)
+  if (!of_process && line.kind != LineKind::call && line.kind != LineKind::block &&
+      line.kind != LineKind::driver && line.kind != LineKind::gpu_operation &&
+      line.kind != LineKind::host_copy)
     return true;
   auto close = [&] {
     if (auto life = open_.find(line.pid); life != open_.end()) {

@@ -15,7 +15,7 @@ using analyze::Line;
 using analyze::LineKind;
 
 void count(const Line& line, EventCounts& counts) {
-  counts.calls += line.kind == LineKind::call;
+  counts.calls += line.kind == LineKind::call || line.kind == LineKind::block;
   counts.unfinished += line.kind == LineKind::call && line.unfinished;
   counts.driver_calls += line.kind == LineKind::driver;
   counts.read_faults += line.read_fault;

@@ -147,6 +147,7 @@ void add_what_else_is_recorded(LineFields& out, const Session& session) {
   if (session.python) out["python"] = true;
   if (session.python_slower_ns) out["python_slower_ns"] = session.python_slower_ns;
   if (session.shapes) out["shapes"] = true;
+  if (session.blocks) out["blocks"] = true;
 }
 
 }  // namespace
@@ -271,6 +272,7 @@ std::optional<TraceHeader> header_in(std::string_view line) {
   header.python = flag_in(json, "python").value_or(false);
   header.python_slower_ns = number_in<std::uint64_t>(json, "python_slower_ns").value_or(0);
   header.shapes = flag_in(json, "shapes").value_or(false);
+  header.blocks = flag_in(json, "blocks").value_or(false);
   header.redacted = flag_in(json, "redacted").value_or(false);
   header.ring_size = number_in<std::uint64_t>(json, "ring_size").value_or(0);
   header.clocks = clocks_in(json);

@@ -22,6 +22,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (unsigned char c : function.name)
       if (!std::isprint(c) || c == '"') abort();
   }
+  for (const elf::StaticProbe& probe : contents->probes) {
+    if (probe.offset >= FILE_SIZE || probe.semaphore >= FILE_SIZE) abort();
+    for (unsigned char c : probe.name + probe.arguments)
+      if (!std::isprint(c) || c == '"') abort();
+  }
   // An answer that is believed must be written again in the same words.
   if (elf::encode(contents).size() > size) abort();
   return 0;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "collect/probe_arguments.hpp"
 #include "util/elf/elf.hpp"
 
 using namespace cudabpf;
@@ -28,6 +29,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (std::memcmp(code.data(), data + function.offset, code.size()) != 0) abort();
     }
     if (name_bytes > size) abort();
+  }
+  for (const elf::StaticProbe& probe : image->static_probes("")) {
+    // A uprobe goes there, and the kernel counts up and down here.
+    if (probe.offset >= size || probe.semaphore >= size) abort();
+    for (size_t count = 0; count < 5; count++) {
+      auto reads = reads_of_probe(image->machine(), probe.arguments, count);
+      if (reads && reads->size() != count) abort();
+    }
   }
   return 0;
 }

@@ -1,4 +1,5 @@
-"""Writes who_held.jsonl: two processes allocate on two GPUs, by several libraries, until memory runs out."""
+"""Writes who_held.jsonl: two processes allocate on two GPUs, by several libraries, until memory runs out; PyTorch's tensors have a third of
+what it has reserved."""
 import json
 import pathlib
 
@@ -7,7 +8,7 @@ HEADER = {"type": "trace", "format": "cudabpf-trace", "format_version": "2.0", "
           "arch": "x86_64", "driver": "580.159.04",
           "gpus": [{"index": at, "name": "NVIDIA H200", "uuid": f"GPU-{at}", "bus_id": f"0000:{at + 1}9:00.0"} for at in (0, 1)],
           "mode": "run", "source": "ebpf", "command": ["./serve"], "pids": [], "profile": "default", "left_out": [], "returns": True, "follow": True,
-          "driver_traced": False, "ring_size": 33554432,
+          "blocks": True, "driver_traced": False, "ring_size": 33554432,
           "clocks": {"realtime_ns": 1795000000000000001, "monotonic_ns": 5000000000, "boottime_ns": 6000000000}, "libraries": [], "features": []}
 NO_ROOM = 2
 lines = [HEADER, {"type": "process", "op": "start", "ts": 1000, "pid": 70, "ppid": 1, "comm": "serve", "cmdline": "./serve"},
@@ -33,8 +34,18 @@ def free(block):
                   "tid": block["tid"], "ret": 0, "size": block["size"], "ptr": block["ptr"]})
 
 
+def block(op, ptr, **fields):
+    global ids, at, calls  # pylint: disable=global-statement
+    ids, at, calls = ids + 1, at + 100_000, calls + 1
+    lines.append({"id": ids, "type": "block", "op": op, "name": "pytorch:" + {"alloc": "malloc", "free": "free"}[op], "library": "c10", "layer": 2, "ts": at,
+                  "pid": 70, "tid": 70, "ptr": ptr, **fields})
+
+
 for _ in range(5):
-    call("device", pid=70, size=4096 * MIB, device=0, holder="libc10_cuda.so")
+    segment = call("device", pid=70, size=4096 * MIB, device=0, holder="libc10_cuda.so")
+    block("alloc", segment["ptr"], size=1700 * MIB, device=0, args={"stream_id": 0})
+block("free", segment["ptr"])
+block("free", "0x7e0000000000")
 call("device", pid=70, size=900 * MIB, device=0, holder="libnccl.so.2")
 call("device", pid=70, size=900 * MIB, device=1, holder="libnccl.so.2")
 call("async", pid=71, size=2048 * MIB, device=0, holder="worker")

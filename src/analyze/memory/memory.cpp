@@ -36,16 +36,22 @@ void Memory::Level::merge(const Level& next) {
 }
 
 Memory::Memory(Names& names, Part part, By by)
-    : names_(names), part_(part), by_(by), begun_(!part.from), memory_(names, *this) {}
+    : names_(names),
+      part_(part),
+      by_(by),
+      begun_(!part.from),
+      memory_(names, *this),
+      blocks_(names, part, is_by_place()) {}
 
 void Memory::line(const Line& line) {
   line_ = &line;
   memory_.line(line);
   line_ = nullptr;
+  blocks_.line(line);
   if (line.meaning->memory == MemoryEffect::alloc && !line.has(Field::ret))
     not_returned_ += part_.has(line);
   if (runs_out(line, memory_) && part_.has(line) && times_ran_out_++ < KEPT_RAN_OUT)
-    ran_out_.push_back(out_of_memory(line, memory_));
+    ran_out_.push_back(out_of_memory(line, memory_, blocks_));
   if (by_ != By::process) return;
   for (const Process* gone : line.gone) holder_by_number_.erase(gone->number);
   if (line.kind != LineKind::process || !line.process) return;
@@ -151,6 +157,7 @@ Memory::Churn& Memory::churn_of(std::uint64_t size) {
 }
 
 void Memory::allocated(const Block& block) {
+  if (side_of(block.kind) == Side::gpu) blocks_.reserved(block, origin_of(block));
   if (line_ && !line_->wanted) {
     not_wanted_.insert(block.number);
     return;
@@ -175,6 +182,8 @@ void Memory::allocated(const Block& block) {
 }
 
 void Memory::ended(const Block& block, std::uint64_t ts, Ended how) {
+  if (side_of(block.kind) == Side::gpu && how != Ended::with_process)
+    blocks_.released(block, origin_of(block), ts);
   if (not_wanted_.erase(block.number)) return;
   if (!begun_ && ts >= part_.from) begin_part();
   if (block.since >= part_.to) return;
@@ -214,6 +223,7 @@ void Memory::keep_never_freed(const NeverFreed& block) {
 void Memory::finish(const TraceFacts& facts) {
   duration_ = facts.duration();
   if (!begun_) begin_part();
+  blocks_.finish();
   frees_left_out_ = facts.leaves_out("frees");
   memory_.live().each([&](const Block& block) {
     if (!not_wanted_.contains(block.number))

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analyze/analysis.hpp"
+#include "analyze/memory/blocks.hpp"
 #include "analyze/memory/memory_peak.hpp"
 #include "analyze/memory/out_of_memory.hpp"
 #include "analyze/memory/traced_memory.hpp"
@@ -106,6 +107,7 @@ class Memory : public Analysis, private LiveMemory::Listener {
   // The most at the peak of GPU memory first; empty: no holder is known.
   const std::vector<Asked>& asked() const { return asked_; }
   const MemoryOrigin& origin_of(const Block& block) const { return memory_.origin_of(block); }
+  const Blocks& blocks() const { return blocks_; }
   // The first moments at which memory ran out, and how many there were.
   const std::vector<OutOfMemory>& ran_out() const { return ran_out_; }
   std::uint64_t times_ran_out() const { return times_ran_out_; }
@@ -162,6 +164,7 @@ class Memory : public Analysis, private LiveMemory::Listener {
   bool begun_;                // the part has
   std::uint64_t number_ = 0;  // of the last block
   TracedMemory memory_;
+  Blocks blocks_;
   Holder all_;
   std::vector<Holder> holders_;
   std::vector<Asked> asked_;
@@ -192,6 +195,9 @@ std::string several_hold(const Memory& memory);
 Json memory_json(const Memory& memory);
 Json memory_columns();  // of blocks, for the page of `report`
 void add_memory(Page& page, const Memory& memory, std::size_t at_most);
+// The blocks of PyTorch's allocator.
+Json blocks_json(const Memory& memory);
+void add_blocks(Page& page, const Memory& memory);
 // The moments at which memory ran out.
 Json out_of_memory_json(const Memory& memory);
 void add_out_of_memory(Page& page, const Memory& memory);

@@ -86,7 +86,7 @@ Json memory_json(const Memory& memory) {
     holders.push_back(holder_json(memory, holder));
     if (holder.others) holders.back()["others"] = true;
   }
-  return {
+  Json json = {
       {"all", holder_json(memory, memory.all())},
       {several_hold(memory), holders},
       {"asked_by",
@@ -103,6 +103,8 @@ Json memory_json(const Memory& memory) {
         {"bytes", memory.left_out().bytes},
         {"mappings", memory.left_out().mappings}}},
       {"allocations_not_seen_to_return", memory.not_returned()}};
+  if (memory.blocks().any()) json["blocks"] = blocks_json(memory);
+  return json;
 }
 
 }  // namespace cudabpf::analyze

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "analyze/derived/processes.hpp"
 #include "analyze/memory/memory_peak.hpp"
 
 namespace cudabpf::analyze {
@@ -44,7 +45,7 @@ bool runs_out(const Line& line, const TracedMemory& memory) {
          memory.kind_of(line) != MemoryKind::host;
 }
 
-OutOfMemory out_of_memory(const Line& line, const TracedMemory& memory) {
+OutOfMemory out_of_memory(const Line& line, const TracedMemory& memory, const Blocks& blocks) {
   OutOfMemory out{.ts = line.ts,
                   .call = line.id,
                   .pid = line.pid,
@@ -52,12 +53,16 @@ OutOfMemory out_of_memory(const Line& line, const TracedMemory& memory) {
                   .holder = line.holder,
                   .gpu = {},
                   .size = {},
+                  .blocks = {},
                   .processes = {},
                   .holders = {},
                   .lines = {},
                   .largest = {}};
   if (line.has(Field::ordinal)) out.gpu = line.ordinal;
   if (line.has(Field::size)) out.size = line.size;
+  const Blocks::Allocator* allocator =
+      out.gpu && line.process ? blocks.of(line.process->number, *out.gpu) : nullptr;
+  if (allocator && allocator->any()) out.blocks = allocator->levels().now;
   memory.live().each([&](const LiveMemory::Block& block) {
     const MemoryOrigin& origin = memory.origin_of(block);
     if (block.kind == MemoryKind::host) return;

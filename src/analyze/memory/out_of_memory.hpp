@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "analyze/memory/blocks.hpp"
 #include "analyze/memory/traced_memory.hpp"
 #include "trace/read/line.hpp"
 
@@ -23,14 +24,16 @@ struct OutOfMemory {
   Name function, holder;
   std::optional<std::int64_t> gpu;  // nothing: not known, and this is of all GPUs
   std::optional<std::uint64_t> size;
-  std::uint64_t bytes = 0;                      // that the trace's processes held there
-  std::uint64_t unknown = 0;                    // and on a GPU that is not known
+  std::uint64_t bytes = 0;    // that the trace's processes held there
+  std::uint64_t unknown = 0;  // and on a GPU that is not known
+  // Of PyTorch's allocator in this process, there. Nothing: no block of it was seen.
+  std::optional<Blocks::Level> blocks;
   std::vector<Part> processes, holders, lines;  // the most bytes first
   std::vector<LiveMemory::Block> largest;
 };
 
 // Whether an allocation of GPU memory fails so.
 bool runs_out(const Line& line, const TracedMemory& memory);
-OutOfMemory out_of_memory(const Line& line, const TracedMemory& memory);
+OutOfMemory out_of_memory(const Line& line, const TracedMemory& memory, const Blocks& blocks);
 
 }  // namespace cudabpf::analyze

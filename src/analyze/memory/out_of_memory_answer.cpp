@@ -62,6 +62,10 @@ Json out_of_memory_json(const Memory& memory) {
                        {"holders", parts_json(out.holders, memory.names())},
                        {"lines", parts_json(out.lines, memory.names())},
                        {"largest", largest}});
+    if (out.blocks)
+      moments.back()["blocks"] = {{"allocated", out.blocks->allocated},
+                                  {"reserved", out.blocks->reserved},
+                                  {"unused", out.blocks->unused()}};
   }
   return {{"count", memory.times_ran_out()}, {"first", moments}};
 }
@@ -80,6 +84,10 @@ void add_out_of_memory(Page& page, const Memory& memory) {
       human_bytes(out.bytes), out.gpu ? " there" : " on all GPUs");
   if (out.unknown)
     text += fmt::format(" On which GPU they held {} more is not known.", human_bytes(out.unknown));
+  if (out.blocks)
+    text += fmt::format(
+        " Process {} had reserved {} there for PyTorch's blocks, and {} of it was not allocated.",
+        out.pid, human_bytes(out.blocks->reserved), human_bytes(out.blocks->unused()));
   if (std::uint64_t more = memory.times_ran_out() - 1)
     text += fmt::format(" Memory ran out {} later.",
                         more == 1 ? "once" : fmt::format("{} times", with_commas(more)));

@@ -75,6 +75,7 @@ class Summary : public Analysis {
   std::string between_answer(const Page& page) const;
   std::string blocked_answer(const Page& page) const;
   std::string memory_answer(const Page& page) const;
+  std::string unused_answer() const;
   std::string by_function(const std::vector<MemoryPeak::Group>& groups) const;
   std::string by_holder(const std::vector<MemoryPeak::Asked>& asked) const;
   std::string driver_answer(const Page& page) const;

@@ -356,6 +356,16 @@ std::string Summary::by_holder(const std::vector<MemoryPeak::Asked>& asked) cons
   return who;
 }
 
+// Of the process that has reserved most for PyTorch's blocks, if most of it was not allocated.
+std::string Summary::unused_answer() const {
+  const auto& allocators = memory_.blocks().allocators();
+  if (allocators.empty()) return {};
+  const Blocks::Level& most = allocators.front().levels().most_reserved;
+  if (most.unused() <= most.reserved / 2) return {};
+  return fmt::format("; of {} that PyTorch had reserved at most, {} was not allocated",
+                     human_bytes(most.reserved), human_bytes(most.unused()));
+}
+
 // "GPU 354 MiB at most, at 10.9 s: 354 MiB by cuMemAlloc; 0 B left when the trace ended"
 std::string Summary::memory_answer(const Page& page) const {
   std::string text;
@@ -388,6 +398,7 @@ std::string Summary::memory_answer(const Page& page) const {
                         human_bytes(largest.size), names_.text({largest.function}),
                         page.at(largest.since));
   }
+  text += unused_answer();
   if (memory_.left_out().any())
     text += fmt::format("; {} not followed, being too many at once",
                         count_of(memory_.left_out().blocks, "allocation", "allocations"));

@@ -145,6 +145,9 @@ Finding check_library(const LibraryFile& file, const elf::Reader& reader) {
   if (std::string why = why_refused(*file.api, *contents, file.named); !why.empty())
     return {Need::target, LIBCUDA, Verdict::no, file.path + ": " + why,
             "it is a stub or another library; nothing of it is traced"};
+  if (file.api->has_probes())
+    return {Need::target, LIBCUDA, Verdict::yes,
+            fmt::format("{}: USDT probes at {} places", file.path, contents->probes.size())};
   std::size_t counts[3] = {0, 0, 0}, unknown = 0, functions = 0;
   for (const auto& exported : contents->functions) {
     if (!belongs_to(*file.api, exported.name)) continue;

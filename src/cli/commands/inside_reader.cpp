@@ -163,7 +163,7 @@ Result<int> read_inside(const char* text) {
                                  file_timestamp(now_ns(CLOCK_REALTIME))));
   TRY(check_output(flags.output));
   auto options = TRY(flags.source_options());
-  options.filter.on_request = flags.wants_shapes();
+  options.filter.shapes = flags.wants_shapes();
   std::string listener = TRY(Listener::choose_path(value_in(environment, "TMPDIR")));
   auto devices = options.driver ? nvidia_devices() : DriverDevices();
   std::optional<OwnMessages> beside;  // until the session has said its last

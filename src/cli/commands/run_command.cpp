@@ -121,7 +121,7 @@ Result<int> capture_command(const RunFlags& flags) {
   std::string library = TRY(way_inside(flags));
   bool by_ebpf = library.empty();
   options.filter.tally &= by_ebpf;  // from inside, all calls are recorded
-  if (!by_ebpf) options.filter.on_request = flags.capture.wants_shapes();
+  if (!by_ebpf) options.filter.shapes = flags.capture.wants_shapes();
   bool times_gpus = options.gpu != GpuTiming::none;
   if (by_ebpf && options.python) TRY(let_stacks_follow(options));
   if (by_ebpf && (times_gpus || options.python || flags.capture.ranges))

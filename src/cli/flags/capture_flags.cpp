@@ -150,6 +150,9 @@ void CaptureFlags::add_ends_and_files(CLI::App& app) {
 
 std::string CaptureFlags::for_ebpf_alone() const {
   if (!python_slower.empty()) return "--python-slower";
+  if (blocks) return "--blocks";
+  for (const std::string& key : only_libraries)
+    if (api_of_key(key)->has_probes()) return "--libraries " + key;
   return disabled_features.empty() ? "" : "--no-feature";
 }
 
@@ -190,6 +193,9 @@ void CaptureFlags::add_shapes_and_lines_to(CLI::App& app) {
                    "--inside does. By eBPF, cuBLASLt's have none");
   app.add_flag("--no-shapes", no_shapes, "With --inside: do not trace these")
       ->excludes(with_shapes);
+  app.add_flag("--blocks", blocks,
+               "Also trace the blocks that PyTorch's allocator gives to tensors and takes back, by "
+               "the USDT probes of its libc10_cuda.so, for what is reserved and not allocated");
   app.add_option("--python-slower", python_slower,
                  "Also record the line of Python, and those that called it, at which each call was "
                  "made that took longer than TIME (100us, 2ms), in programs that are running "
@@ -256,7 +262,8 @@ Result<SourceOptions> CaptureFlags::source_options() const {
   options.filter.exclude = split_patterns(exclude);
   for (const std::string& key : only_libraries)
     options.filter.libraries.push_back(api_of_key(key)->id);
-  options.filter.on_request = shapes;
+  options.filter.shapes = shapes;
+  options.filter.blocks = blocks;
   options.filter.returns = !no_returns;
   options.filter.tally = (watch || sums_alone) && !recorder && watch_hang.empty();
   options.filter.holders = !options.filter.tally;

@@ -54,6 +54,7 @@ struct CaptureFlags {
   bool ranges = false, no_ranges = false;  // the program's own
   bool python = false;                     // where in its Python calls are made
   bool shapes = false, no_shapes = false;  // of products of matrices
+  bool blocks = false;                     // of PyTorch's allocator
   bool no_sample = false;
   bool switches = false;
   std::string sample;                            // how often GPUs are sampled; empty: not said

@@ -3,6 +3,7 @@
 #include <bpf/libbpf.h>
 #include <linux/capability.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -58,11 +59,14 @@ Result<std::unique_ptr<Source>> BpfSource::open(SourceOptions options) {
 }
 
 Result<> BpfSource::attach(std::optional<elf::Reader> reader) {
+  bool static_probes = options_.calls && std::ranges::any_of(APIS, [this](const Api& api) {
+                         return api.has_probes() && options_.filter.selects_some_of(api.id);
+                       });
   bool tallies = options_.calls && options_.filter.tally;
   probes_ = TRY(ProbeSet::load(
       features_,
       {options_.ring_size, options_.follow_children, options_.driver,
-       tallies ? options_.most_tallies : 0, tallies && options_.tally_times,
+       tallies ? options_.most_tallies : 0, tallies && options_.tally_times, static_probes,
        options_.calls ? options_.python_slower_ns : 0, options_.only_in, options_.give_up}));
   if (options_.calls && options_.python_slower_ns) python_.emplace(*probes_);
   if (tallies) tallies_.emplace(probes_->tallies(), numbers_);

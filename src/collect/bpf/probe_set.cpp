@@ -93,6 +93,7 @@ void close_together(std::vector<Link> links) {
 bpf_program* ProbeSet::entry_program(const PlannedProbe& probe) const {
   const auto& programs = skeleton_->progs;
   bool session = way_ == Way::session;
+  if (probe.semaphore) return programs.static_probe;
   if (probe.tallied) return session ? programs.tally_session : programs.tally_entry;
   if (probe.launch) return session ? programs.call_launch_session : programs.call_launch_entry;
   if (is_plain(probe)) return session ? programs.call_session : programs.call_entry;
@@ -104,6 +105,13 @@ bpf_program* ProbeSet::return_program(const PlannedProbe& probe) const {
   const auto& programs = skeleton_->progs;
   if (probe.tallied) return programs.tally_return;
   return probe.plan.returns ? programs.call_out_return : programs.call_return;
+}
+
+// Where a program runs that is no return's. In the middle of a function nothing returns.
+UprobeEnd ProbeSet::end_of(const bpf_program* program) const {
+  const auto& programs = skeleton_->progs;
+  bool once = program == programs.code_freed || program == programs.static_probe;
+  return way_ == Way::session && !once ? UprobeEnd::both : UprobeEnd::entry;
 }
 
 void ProbeSet::choose_programs(const Features& features, const Options& options) {
@@ -122,6 +130,7 @@ void ProbeSet::choose_programs(const Features& features, const Options& options)
                       ? std::vector{programs.walk_session, programs.code_freed}
                       : std::vector{programs.walk_entry, programs.walk_return, programs.code_freed};
   if (!options.walked_ns) of_walks.clear();
+  if (options.static_probes) of_calls.push_back(programs.static_probe);
   for (bpf_program* program : of_calls)
     if (features.has(feature::SLEEPABLE))
       bpf_program__set_flags(program, bpf_program__flags(program) | BPF_F_SLEEPABLE);
@@ -129,10 +138,8 @@ void ProbeSet::choose_programs(const Features& features, const Options& options)
   of_calls.insert(of_calls.end(), of_walks.begin(), of_walks.end());
   for (bpf_program* program : of_calls) {
     bpf_program__set_autoload(program, true);
-    bool session = way_ == Way::session && program != programs.code_freed;
     if (way_ != Way::single_links)
-      bpf_program__set_expected_attach_type(
-          program, attach_type_of(session ? UprobeEnd::both : UprobeEnd::entry));
+      bpf_program__set_expected_attach_type(program, attach_type_of(end_of(program)));
   }
   if (options.driver) {
     DriverProbes::choose_programs(*skeleton_, features);
@@ -213,6 +220,7 @@ std::string ProbeSet::hang_program(const LibraryFile& file, bpf_program* program
       if (give_up_()) return "the trace ended before its probes were in place";
       LIBBPF_OPTS(bpf_uprobe_opts, options);
       options.bpf_cookie = places.cookies[i];
+      if (!places.semaphores.empty()) options.ref_ctr_offset = places.semaphores[i];
       options.retprobe = end == UprobeEnd::at_return;
       Link link(
           bpf_program__attach_uprobe_opts(program, -1, path.c_str(), places.offsets[i], &options));
@@ -235,18 +243,20 @@ std::string ProbeSet::hang(const LibraryFile& file, const std::vector<PlannedPro
                            Attached& attached) {
   std::map<bpf_program*, UprobePlaces> entries, returns;
   auto add = [](std::map<bpf_program*, UprobePlaces>& programs, bpf_program* program,
-                std::uint64_t offset, abi::cb_plan plan) {
+                const PlannedProbe& probe, abi::cb_plan plan) {
     if (!program) return;
-    programs[program].offsets.push_back(offset);
-    programs[program].cookies.push_back(std::bit_cast<std::uint64_t>(plan));
+    UprobePlaces& places = programs[program];
+    places.offsets.push_back(probe.offset);
+    places.cookies.push_back(std::bit_cast<std::uint64_t>(plan));
+    if (probe.semaphore) places.semaphores.push_back(*probe.semaphore);
   };
   for (const PlannedProbe& probe : probes) {
     auto reads = reads_->place(probe.reads);
     if (!reads) return "the table of what is read is full";
     abi::cb_plan plan = probe.plan;
     plan.reads = *reads & (CB_READS - 1U);
-    add(entries, entry_program(probe), probe.offset, plan);
-    add(returns, return_program(probe), probe.offset, plan);
+    add(entries, entry_program(probe), probe, plan);
+    add(returns, return_program(probe), probe, plan);
   }
   std::string error;
   // Returns first, so that a call that begins in between is at least seen to return.
@@ -255,8 +265,7 @@ std::string ProbeSet::hang(const LibraryFile& file, const std::vector<PlannedPro
       error = hang_program(file, program, UprobeEnd::at_return, places, attached.returns);
   for (const auto& [program, places] : entries)
     if (error.empty())
-      error = hang_program(file, program, way_ == Way::session ? UprobeEnd::both : UprobeEnd::entry,
-                           places, attached.entries);
+      error = hang_program(file, program, end_of(program), places, attached.entries);
   if (error.empty() && skeleton_->rodata->slow_ns) error = hang_walks(file, probes, attached.walks);
   return error;
 }

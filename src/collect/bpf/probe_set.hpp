@@ -38,6 +38,7 @@ class ProbeSet {
     bool driver = false;             // also the programs that watch the driver
     std::uint32_t most_tallies = 0;  // kept at once; 0: no calls are only counted
     bool tally_times = false;        // by class, and failures by result
+    bool static_probes = false;      // also the program for USDT probes
     std::uint64_t walked_ns = 0;     // calls that take so long have their Python frames walked
     // Probes only in these processes; empty: in every process that uses the library.
     std::vector<std::uint32_t> only_in;
@@ -107,6 +108,7 @@ class ProbeSet {
         way_(way),
         only_in_(std::move(only_in)),
         give_up_(std::move(give_up)) {}
+  UprobeEnd end_of(const bpf_program* program) const;
   void choose_programs(const Features& features, const Options& options);
   void set_sizes_and_constants(const Features& features, const Options& options);
   bpf_program* entry_program(const PlannedProbe& probe) const;

@@ -162,8 +162,12 @@ Library TracedLibraries::attach(LibraryFile file, News& news) {
   if (library.error.empty()) {
     library.attach_ns = now_ns(CLOCK_MONOTONIC) - begin;
     if (library.left_out) {
-      log::warning("{}: {} functions are left out: too many, or invalid names", library.path,
-                   library.left_out);
+      if (file.api->has_probes())
+        log::warning("{}: places of its USDT probes that are left out, being not understood: {}",
+                     library.path, library.left_out);
+      else
+        log::warning("{}: {} functions are left out: too many, or invalid names", library.path,
+                     library.left_out);
       news.losses.push_back({Loss::left_out, std::nullopt, library.ts, library.ts, library.path});
     }
     auto page = file.id.device_varies ? FirstPage::of(file.fd.get()) : std::nullopt;

@@ -26,6 +26,8 @@ Fd link_uprobes(int program, const std::string& path, UprobeEnd end, const Uprob
   attributes.offsets = reinterpret_cast<std::uintptr_t>(places.offsets.data());
   if (!places.cookies.empty())
     attributes.cookies = reinterpret_cast<std::uintptr_t>(places.cookies.data());
+  if (!places.semaphores.empty())
+    attributes.semaphores = reinterpret_cast<std::uintptr_t>(places.semaphores.data());
   attributes.count = static_cast<std::uint32_t>(places.offsets.size());
   attributes.multi_flags = end == UprobeEnd::at_return ? UPROBE_MULTI_AT_RETURN : 0;
   attributes.pid = pid;

@@ -13,6 +13,9 @@ namespace cudabpf {
 struct UprobePlaces {
   std::vector<unsigned long> offsets;
   std::vector<std::uint64_t> cookies;  // one for each, or none
+  // Likewise; where in the file a counter is that the kernel raises for as long as it has the
+  // probe.
+  std::vector<unsigned long> semaphores = {};
 };
 
 enum class UprobeEnd : std::uint8_t { entry, at_return, both };  // both: a session

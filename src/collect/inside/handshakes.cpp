@@ -238,7 +238,7 @@ Handshakes::Then Handshakes::hear(Handshake& handshake, News& news) {
 Handshakes::Then Handshakes::hear_hello(Handshake& handshake, const Waiting& first,
                                         const abi::ci_hello& hello, News& news) {
   if (first.brings_descriptors != (hello.reason == abi::CI_LOADED) ||
-      hello.library >= std::size(APIS))
+      hello.library >= std::size(APIS) || APIS[hello.library].has_probes())
     return Then::part;
   if (!has_descriptors(NEEDED)) {
     leave_unrecorded(handshake, NO_DESCRIPTOR, news);

@@ -64,12 +64,13 @@ std::uint32_t times_wanted(GpuTiming timing) {
   }
 }
 
-// In the order of the rows; a library of which nothing is recorded has an empty name.
+// In the order of the rows; a library of which nothing is recorded has an empty name. In place of a
+// USDT probe's single byte no jump has room.
 abi::ci_libraries other_libraries(const SourceOptions& options) {
   static_assert(std::size(APIS) <= CI_LIBRARIES);
   abi::ci_libraries libraries{};
   for (std::size_t i = 1; (options.calls || options.python) && i < std::size(APIS); i++)
-    if (options.filter.selects_some_of(APIS[i].id))
+    if (options.filter.selects_some_of(APIS[i].id) && !APIS[i].has_probes())
       APIS[i].file.copy(libraries.names[i], CI_LIBRARY_NAME - 1);
   return libraries;
 }

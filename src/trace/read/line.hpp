@@ -28,6 +28,7 @@ enum class LineKind : std::uint8_t {
   header,
   end,
   call,       // of a CUDA function
+  block,      // PyTorch's allocator gave one to a tensor, or took it back
   driver,     // an operation on one of the driver's devices
   interrupt,  // what the driver did for no process
   gpu_error,

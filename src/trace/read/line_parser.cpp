@@ -41,8 +41,9 @@ std::string_view inside_quotes(std::string_view token) {
 
 // The frequent kinds. A line of any other kind is parsed again if more of it is needed.
 bool is_event(LineKind kind) {
-  return kind == LineKind::call || kind == LineKind::driver || kind == LineKind::interrupt ||
-         kind == LineKind::gpu_operation || kind == LineKind::host_copy;
+  return kind == LineKind::call || kind == LineKind::block || kind == LineKind::driver ||
+         kind == LineKind::interrupt || kind == LineKind::gpu_operation ||
+         kind == LineKind::host_copy;
 }
 
 bool is_nothing(Value& value) { return token_of(value) == "null"; }
@@ -249,7 +250,7 @@ bool LineParser::field(Key key, void* of, Line& line) {
 }
 
 LineKind LineParser::kind_of(const Line& line) const {
-  if (line.has(Field::id)) return LineKind::call;
+  if (line.has(Field::id)) return line.type == Type::block ? LineKind::block : LineKind::call;
   if (line.type == words_.kernel)
     return line.op == words_.interrupt ? LineKind::interrupt : LineKind::driver;
   if (line.type == Type::graph && line.op == words_.content) return LineKind::graph;

@@ -86,11 +86,6 @@ bool Image::contains(std::uint64_t offset, std::uint64_t size) const {
   return offset <= source_->size() && size <= source_->size() - offset;
 }
 
-template <typename T>
-bool Image::read(std::uint64_t offset, T& out) const {
-  return source_->read(offset, std::as_writable_bytes(std::span(&out, 1)));
-}
-
 std::string Image::read_text(std::uint64_t offset, std::uint64_t size) const {
   if (!contains(offset, size)) return {};
   std::string text(size, '\0');

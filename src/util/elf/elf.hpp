@@ -48,6 +48,15 @@ struct Function {
   std::vector<std::byte> code = {};  // its first bytes, where asked for: see elf_contents.hpp
 };
 
+// A place that a program has marked for tracers: by SystemTap's notes, a USDT probe. One probe may
+// have several.
+struct StaticProbe {
+  std::string name;             // with its provider's: "pytorch:malloc"
+  std::uint64_t offset = 0;     // in the file, where a uprobe goes
+  std::uint64_t semaphore = 0;  // in the file: a counter of its tracers, 2 bytes; 0: it has none
+  std::string arguments;  // where they are, as the compiler has written it: "8@%rdi -4@-20(%rbp)"
+};
+
 // A 64-bit little-endian executable or shared library.
 class Image {
  public:
@@ -64,11 +73,17 @@ class Image {
   // add up to more than the file: beyond that, functions are only counted, in `left_out`.
   std::vector<Function> functions(std::string_view prefix, std::uint64_t* left_out = nullptr) const;
 
+  // The probes whose names, with their providers', begin with `prefix`. `left_out` counts those
+  // that are in no code, and what no compiler makes.
+  std::vector<StaticProbe> static_probes(std::string_view prefix,
+                                         std::uint64_t* left_out = nullptr) const;
+
   // The first bytes of a function's code: fewer than `count` at the end of its segment.
   std::vector<std::byte> code(const Function& function, std::size_t count = 16) const;
 
  private:
   friend class Parser;
+  friend class ProbeNotes;
   struct Segment {
     std::uint64_t offset = 0, address = 0, size = 0;  // size: of the part that is in the file
     bool executable = false;
@@ -80,7 +95,9 @@ class Image {
   explicit Image(std::shared_ptr<const Source> source) : source_(std::move(source)) {}
   bool contains(std::uint64_t offset, std::uint64_t size) const;
   template <typename T>
-  bool read(std::uint64_t offset, T& out) const;
+  bool read(std::uint64_t offset, T& out) const {
+    return source_->read(offset, std::as_writable_bytes(std::span(&out, 1)));
+  }
   std::string read_text(std::uint64_t offset,
                         std::uint64_t size) const;  // empty if it is not all there
   std::string_view string_at(std::uint64_t index) const;

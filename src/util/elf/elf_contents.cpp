@@ -10,7 +10,8 @@ namespace {
 enum Kind : std::uint64_t { REFUSED, READ };
 constexpr std::size_t MAX_MESSAGE = 512;
 constexpr std::size_t MAX_SONAME = 255;
-constexpr std::size_t MAX_CODE = 255;  // what Wanted can ask for
+constexpr std::size_t MAX_ARGUMENTS = 512;  // of a probe, as text
+constexpr std::size_t MAX_CODE = 255;       // what Wanted can ask for
 
 bool is_alphanumeric(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -23,6 +24,12 @@ bool is_plain(std::string_view text, std::string_view others) {
 }
 bool is_function_name(std::string_view name) {
   return !name.empty() && name.size() <= MAX_NAME && is_plain(name, "_.$");
+}
+bool is_probe_name(std::string_view name) {
+  return name.size() <= MAX_NAME && is_plain(name, "_:") && name.find(':') != name.npos;
+}
+bool is_probe_arguments(std::string_view text) {
+  return text.size() <= MAX_ARGUMENTS && is_plain(text, "@%$-+(),* _.");
 }
 bool is_soname(std::string_view name) {
   return name.size() <= MAX_SONAME && is_plain(name, "_.+-");
@@ -79,6 +86,13 @@ Result<Contents> contents_of(const Image& image, const Wanted& wanted) {
   contents.machine = image.machine();
   contents.build_id = image.build_id();
   if (is_soname(image.soname())) contents.soname = image.soname();
+  if (wanted.probes) {
+    contents.probes = image.static_probes(wanted.prefix, &contents.left_out);
+    contents.left_out += std::erase_if(contents.probes, [](const StaticProbe& probe) {
+      return !is_probe_name(probe.name) || !is_probe_arguments(probe.arguments);
+    });
+    return contents;
+  }
   contents.functions = image.functions(wanted.prefix, &contents.left_out);
   contents.left_out += std::erase_if(contents.functions, [](const Function& function) {
     return !is_function_name(function.name);
@@ -117,6 +131,13 @@ std::string encode(const Result<Contents>& contents) {
     put(bytes, std::string_view(reinterpret_cast<const char*>(function.code.data()),
                                 function.code.size()));
   }
+  put(bytes, contents->probes.size());
+  for (const StaticProbe& probe : contents->probes) {
+    put(bytes, probe.name);
+    put(bytes, probe.offset);
+    put(bytes, probe.semaphore);
+    put(bytes, probe.arguments);
+  }
   return bytes;
 }
 
@@ -149,6 +170,17 @@ Result<Contents> decode(std::string_view answer, std::uint64_t file_size) {
     function.code = decoder.bytes(MAX_CODE);
     sound = is_function_name(function.name) && function.offset < file_size;
     contents.functions.push_back(std::move(function));
+  }
+  count = decoder.number();
+  for (std::uint64_t i = 0; sound && decoder.sound() && i < count; i++) {
+    StaticProbe probe;
+    probe.name = decoder.text(MAX_NAME);
+    probe.offset = decoder.number();
+    probe.semaphore = decoder.number();
+    probe.arguments = decoder.text(MAX_ARGUMENTS);
+    sound = is_probe_name(probe.name) && is_probe_arguments(probe.arguments) &&
+            probe.offset < file_size && probe.semaphore < file_size;
+    contents.probes.push_back(std::move(probe));
   }
   if (!sound || !decoder.at_end()) return nonsense;
   return contents;

@@ -18,11 +18,14 @@ struct Contents {
   std::vector<Function> functions;
   // Functions that do not begin with push %rbp, if Wanted has them; only on x86-64.
   std::uint64_t other_prologues = 0;
-  std::uint64_t left_out = 0;  // functions that are too many, or have names that no compiler makes
+  std::vector<StaticProbe> probes;
+  // Functions that are too many, or have names that no compiler makes; likewise probes.
+  std::uint64_t left_out = 0;
 };
 
 struct Wanted {
-  char prefix[15] = {};  // of functions' names; NUL-terminated
+  char prefix[15] = {};  // of functions' names, or of probes'; NUL-terminated
+  bool probes = false;   // not functions
   bool prologues = false;
   std::uint8_t code = 0;  // this many of each function's first bytes
 };

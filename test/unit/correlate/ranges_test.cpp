@@ -91,6 +91,23 @@ TEST_CASE("The same names have one number, whichever thread is there") {
   CHECK(program.sink.ranges[6].path->number != program.sink.ranges[0].path->number);
 }
 
+TEST_CASE("What passes a USDT probe is in its thread's range, and ends at once") {
+  Named program({.entry_only = [](const Function& f) { return api(f.api).has_probes(); }});
+  program.push("outer", 0);
+  samples::Head head{.ts = program.time += 1000, .tid = program.tid};
+  program.feed(samples::entry(head, "pytorch:malloc", {0x7000, 1, 512, 9}));
+  REQUIRE(program.sink.calls.size() == 1);
+  const auto& block = program.sink.calls.back();
+  CHECK(block.own_range == "outer");
+  CHECK(block.details.ptr == 0x7000);
+  CHECK(block.details.size == 512);
+  CHECK(block.details.device == 1);
+  CHECK_FALSE(block.details.stream);
+  CHECK_FALSE(block.has_return);
+  program.here();
+  CHECK_FALSE(program.sink.calls.back().within);
+}
+
 TEST_CASE("Domains nest in one another, and each ends its own range") {
   Named program;
   program.say(abi::CB_RANGE_DOMAIN, "NCCL", 3, CB_NO_LEVEL);

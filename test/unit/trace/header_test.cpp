@@ -66,6 +66,7 @@ Session full_session() {
   session.python = true;
   session.python_slower_ns = 100000;
   session.shapes = true;
+  session.blocks = true;
   session.redacted = true;
   session.ring_size = 32 << 20;
   session.realtime_ns = 1'760'000'000'000'000'000;
@@ -105,8 +106,8 @@ void check_same(const Session& session, const TraceHeader& header) {
   const auto& [version, host, linux_release, boot_id, rank, arch, driver, gpus, sampling, mode,
                source, unseen, command, pids, profile, only, exclude, only_libraries, left_out,
                returns, follow, driver_traced, driver_way, gpu_timing, gpu_window, gpu_period,
-               ranges, python, python_slower, shapes, redacted, ring_size, realtime, monotonic,
-               boottime, offsets, clock_error, libraries, features] = session;
+               ranges, python, python_slower, shapes, blocks, redacted, ring_size, realtime,
+               monotonic, boottime, offsets, clock_error, libraries, features] = session;
   CHECK(header.format == "cudabpf-trace");
   CHECK(header.format_version == FORMAT_VERSION);
   CHECK(header.version == version);
@@ -139,6 +140,7 @@ void check_same(const Session& session, const TraceHeader& header) {
   CHECK(header.python == python);
   CHECK(header.python_slower_ns == python_slower);
   CHECK(header.shapes == shapes);
+  CHECK(header.blocks == blocks);
   CHECK(header.redacted == redacted);
   CHECK(header.ring_size == ring_size);
   CHECK(header.clocks == TraceClocks{realtime, monotonic, boottime, offsets});
