@@ -120,12 +120,13 @@ class Live(harness.LiveTest):
         self.assertEqual((blocks, said), ([], [0]))
         self.assertNotIn("blocks", trace.header)
 
-    def attached(self, steps, end):
-        """Attaches to a program that waits, until the program has said `ready` again; `end` ends the tracer, after which the probes' semaphores
-        must be lowered."""
+    def attached(self, steps, end, machine=False):
+        """Attaches to a program that waits, or traces the machine, until the program has said `ready` again; `end` ends the tracer, after which
+        the probes' semaphores must be lowered."""
+        pathlib.Path(self.path).unlink(missing_ok=True)
         program = self.start(self.command([*STEPS, ["wait"], *steps, ["wait"], ["lowered"]]), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.assertEqual(program.process.stdout.readline(), b'"ready"\n', program.stderr())
-        tracer = self.start_cudabpf("attach", "--blocks", "-o", self.path, "--pid", program.pid)
+        tracer = self.start_cudabpf(*(() if machine else ("attach", "--pid", program.pid)), "--blocks", "-o", self.path)
         program.send_line()
         said = [json.loads(program.process.stdout.readline()) for _ in range(len(steps) + 1)]
         self.assertEqual(said.pop(), "ready")
@@ -141,10 +142,13 @@ class Live(harness.LiveTest):
             del count
             tracer.signal(signal.SIGINT)
             self.assertEqual(tracer.wait(), 0, tracer.stderr())
-        said = self.attached([["free", 0, 0x7f0000100000], ["alloc", 0, 0x7f0000100000, 0, 9, 0], ["free", 1, 0x7f0000100000]], interrupt)
-        trace = self.read()
-        self.check_law(trace)
-        self.check_equal(self.blocks(trace), said)
+        for machine in (False, True):
+            with self.subTest(machine=machine):
+                said = self.attached([["free", 0, 0x7f0000100000], ["alloc", 0, 0x7f0000100000, 0, 9, 0], ["free", 1, 0x7f0000100000]],
+                                     interrupt, machine)
+                trace = self.read()
+                self.check_accounts(trace) if machine else self.check_law(trace)
+                self.check_equal(self.blocks(trace), said)
 
     def test_killed(self):
         def kill(tracer, count):
