@@ -10,6 +10,8 @@
 #include <optional>
 #include <utility>
 
+#include "util/elf/notes.hpp"
+
 namespace cudabpf::elf {
 
 namespace {
@@ -165,22 +167,13 @@ class Parser {
   }
 
   void read_build_id(std::string_view notes, std::uint64_t alignment) {
-    auto align = [alignment](std::uint64_t n) {
-      return (n + alignment - 1) / alignment * alignment;
-    };
-    Elf64_Nhdr note{};
-    for (std::uint64_t at = 0; at + sizeof note <= notes.size();) {
-      std::memcpy(&note, notes.data() + at, sizeof note);
-      std::uint64_t name = at + sizeof note;
-      std::uint64_t content = align(name + note.n_namesz);
-      if (content + note.n_descsz > notes.size()) return;
-      if (note.n_type == NT_GNU_BUILD_ID && notes.substr(name, note.n_namesz) == GNU &&
-          note.n_descsz <= MAX_BUILD_ID) {
-        for (char byte : notes.substr(content, note.n_descsz))
-          image_.build_id_ += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-        return;
-      }
-      at = align(content + note.n_descsz);
+    while (auto note = take_note(notes, alignment)) {
+      if (note->type != NT_GNU_BUILD_ID || note->owner != GNU ||
+          note->content.size() > MAX_BUILD_ID)
+        continue;
+      for (char byte : note->content)
+        image_.build_id_ += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+      return;
     }
   }
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "util/elf/elf.hpp"
+#include "util/elf/notes.hpp"
 
 namespace cudabpf::elf {
 
@@ -15,9 +16,8 @@ constexpr std::uint64_t MOST_SECTIONS = 64 << 10;
 constexpr std::uint64_t MOST_NOTE_BYTES = 4 << 20;  // bytes, of all sections
 constexpr std::size_t MOST_PROBES = 4096;           // of those that are wanted
 constexpr std::uint32_t PROBE = 3;                  // the notes' type
+constexpr std::uint64_t ALIGNMENT = 4;
 constexpr std::string_view OWNER("stapsdt\0", 8);
-
-std::uint64_t aligned(std::uint64_t n) { return (n + 3) / 4 * 4; }
 
 // Takes a text and its NUL off the front; nothing if none ends there.
 std::optional<std::string_view> take_text(std::string_view& from) {
@@ -72,16 +72,8 @@ class ProbeNotes {
   }
 
   void read(std::string_view notes) {
-    Elf64_Nhdr note{};
-    for (std::uint64_t at = 0; at + sizeof note <= notes.size();) {
-      std::memcpy(&note, notes.data() + at, sizeof note);
-      std::uint64_t owner = at + sizeof note;
-      std::uint64_t content = aligned(owner + note.n_namesz);
-      if (content + note.n_descsz > notes.size()) return;
-      if (note.n_type == PROBE && notes.substr(owner, note.n_namesz) == OWNER)
-        add(notes.substr(content, note.n_descsz));
-      at = aligned(content + note.n_descsz);
-    }
+    while (auto note = take_note(notes, ALIGNMENT))
+      if (note->type == PROBE && note->owner == OWNER) add(note->content);
   }
 
   void add(std::string_view content) {
