@@ -21,6 +21,25 @@ void Blocks::Levels::changed(std::uint64_t ts) {
   if (now.unused() > most_unused.unused()) most_unused = now;
 }
 
+void Blocks::Levels::allocate(std::uint64_t size, std::uint64_t ts) {
+  now.allocated += size;
+  now.blocks++;
+  changed(ts);
+}
+void Blocks::Levels::free(std::uint64_t size, std::uint64_t ts) {
+  now.allocated -= size;
+  now.blocks--;
+  changed(ts);
+}
+void Blocks::Levels::reserve(std::uint64_t size, std::uint64_t ts) {
+  now.reserved += size;
+  reserved_more(ts);
+}
+void Blocks::Levels::release(std::uint64_t size, std::uint64_t ts) {
+  now.reserved -= std::min(now.reserved, size);
+  changed(ts);
+}
+
 void Blocks::Levels::begin_anew(std::uint64_t ts) {
   now.ts = ts;
   most_allocated = most_reserved = most_unused = now;
@@ -65,22 +84,26 @@ void Blocks::line(const Line& line) {
 
 Blocks::Allocator* Blocks::allocator_of(std::uint64_t process, std::uint32_t pid,
                                         std::int64_t gpu) {
-  OfProcess& of = processes_[process];
-  auto known = of.allocators.find(gpu);
-  if (known != of.allocators.end()) return &allocators_[known->second];
+  if (auto known = number_of(process, gpu)) return &allocators_[*known];
   if (allocators_.size() == MAX_ALLOCATORS) return nullptr;
-  of.allocators.emplace(gpu, allocators_.size());
+  processes_[process].allocators.emplace(gpu, allocators_.size());
   Allocator& added = allocators_.emplace_back();
   added.pid = pid;
   added.gpu = gpu;
   return &added;
 }
 
-const Blocks::Allocator* Blocks::of(std::uint64_t process, std::int64_t gpu) const {
+std::optional<std::size_t> Blocks::number_of(std::uint64_t process, std::int64_t gpu) const {
   auto of = processes_.find(process);
-  if (of == processes_.end()) return nullptr;
+  if (of == processes_.end()) return std::nullopt;
   auto known = of->second.allocators.find(gpu);
-  return known == of->second.allocators.end() ? nullptr : &allocators_[known->second];
+  if (known == of->second.allocators.end()) return std::nullopt;
+  return known->second;
+}
+
+const Blocks::Allocator* Blocks::of(std::uint64_t process, std::int64_t gpu) const {
+  auto known = number_of(process, gpu);
+  return known ? &allocators_[*known] : nullptr;
 }
 
 std::size_t Blocks::place_of(const Line& line) {
@@ -113,11 +136,8 @@ void Blocks::allocated(const Line& line) {
                          static_cast<std::uint32_t>(place)};
   allocator->comm = line.process->comm;
   allocator->allocations++;
-  for (Levels* levels : {&allocator->of_own, &allocator->of_all}) {
-    levels->now.allocated += line.size;
-    levels->now.blocks++;
-    levels->changed(line.ts);
-  }
+  for (Levels* levels : {&allocator->of_own, &allocator->of_all})
+    levels->allocate(line.size, line.ts);
   if (place == NO_PLACE) return;
   OfPlace& at = places_[place];
   at.allocations++;
@@ -141,11 +161,7 @@ void Blocks::freed(const Line& line) {
 void Blocks::end(OfProcess& of, HashMap<std::uint64_t, Held>::iterator block, std::uint64_t ts) {
   const Held& held = block->second;
   Allocator& allocator = allocators_[held.allocator];
-  for (Levels* levels : {&allocator.of_own, &allocator.of_all}) {
-    levels->now.allocated -= held.size;
-    levels->now.blocks--;
-    levels->changed(ts);
-  }
+  for (Levels* levels : {&allocator.of_own, &allocator.of_all}) levels->free(held.size, ts);
   if (held.place != NO_PLACE) places_[held.place].held -= held.size;
   held_--;
   of.blocks.erase(block);
@@ -157,24 +173,18 @@ void Blocks::reserved(const LiveMemory::Block& block, const MemoryOrigin& origin
   if (!allocator) return;
   bool own = origin.holder == holder_;
   allocator->asked |= own;
-  for (Levels* levels : {&allocator->of_own, &allocator->of_all}) {
-    if (levels == &allocator->of_own && !own) continue;
-    levels->now.reserved += block.size;
-    levels->reserved_more(block.since);
-  }
+  if (own) allocator->of_own.reserve(block.size, block.since);
+  allocator->of_all.reserve(block.size, block.since);
 }
 
 // What a process still has when it ends says how it ended.
 void Blocks::released(const LiveMemory::Block& block, const MemoryOrigin& origin,
                       std::uint64_t ts) {
-  const Allocator* known = origin.gpu ? of(block.process, *origin.gpu) : nullptr;
+  auto known = origin.gpu ? number_of(block.process, *origin.gpu) : std::nullopt;
   if (!known || !follows(ts)) return;
-  Allocator& allocator = allocators_[static_cast<std::size_t>(known - allocators_.data())];
-  for (Levels* levels : {&allocator.of_own, &allocator.of_all}) {
-    if (levels == &allocator.of_own && origin.holder != holder_) continue;
-    levels->now.reserved -= std::min(levels->now.reserved, block.size);
-    levels->changed(ts);
-  }
+  Allocator& allocator = allocators_[*known];
+  if (origin.holder == holder_) allocator.of_own.release(block.size, ts);
+  allocator.of_all.release(block.size, ts);
 }
 
 void Blocks::finish() {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "analyze/memory/traced_memory.hpp"
@@ -23,9 +24,15 @@ class Blocks {
   struct Levels {
     Level now;  // and when its process or the part ended
     Level most_allocated, most_reserved, most_unused;
-    void changed(std::uint64_t ts);
-    void reserved_more(std::uint64_t ts);  // for a block that follows
+    void allocate(std::uint64_t size, std::uint64_t ts);
+    void free(std::uint64_t size, std::uint64_t ts);
+    void reserve(std::uint64_t size, std::uint64_t ts);
+    void release(std::uint64_t size, std::uint64_t ts);
     void begin_anew(std::uint64_t ts);
+
+   private:
+    void reserved_more(std::uint64_t ts);  // for a block that follows
+    void changed(std::uint64_t ts);
   };
   // What one process has on one GPU.
   struct Allocator {
@@ -78,6 +85,7 @@ class Blocks {
   };
 
   bool follows(std::uint64_t ts);
+  std::optional<std::size_t> number_of(std::uint64_t process, std::int64_t gpu) const;
   Allocator* allocator_of(std::uint64_t process, std::uint32_t pid, std::int64_t gpu);
   std::size_t place_of(const Line& line);
   void allocated(const Line& line);
