@@ -33,7 +33,7 @@ struct PlannedProbe : Plan {
   std::uint64_t offset;
   bool launch;   // it launches a kernel, whose name is read if it is new
   bool tallied;  // its calls are only counted
-  // Of a USDT probe alone: where in the file its semaphore is; 0: it has none.
+  // Where in the file the semaphore is, if this is a USDT probe; 0: the probe has none.
   std::optional<std::uint64_t> semaphore = {};
 };
 

@@ -147,7 +147,7 @@ class Live(harness.LiveTest):
                 said = self.attached([["free", 0, 0x7f0000100000], ["alloc", 0, 0x7f0000100000, 0, 9, 0], ["free", 1, 0x7f0000100000]],
                                      interrupt, machine)
                 trace = self.read()
-                self.check_accounts(trace) if machine else self.check_law(trace)
+                (self.check_accounts if machine else self.check_law)(trace)
                 self.check_equal(self.blocks(trace), said)
 
     def test_killed(self):

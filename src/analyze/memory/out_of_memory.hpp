@@ -26,7 +26,7 @@ struct OutOfMemory {
   std::optional<std::uint64_t> size;
   std::uint64_t bytes = 0;    // that the trace's processes held there
   std::uint64_t unknown = 0;  // and on a GPU that is not known
-  // Of PyTorch's allocator in this process, there. Nothing: no block of it was seen.
+  // What PyTorch's allocator had there in this process; nothing: no block of it was seen.
   std::optional<Blocks::Level> blocks;
   std::vector<Part> processes, holders, lines;  // the most bytes first
   std::vector<LiveMemory::Block> largest;

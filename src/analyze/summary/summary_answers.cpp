@@ -356,7 +356,7 @@ std::string Summary::by_holder(const std::vector<MemoryPeak::Asked>& asked) cons
   return who;
 }
 
-// Of the process that has reserved most for PyTorch's blocks, if most of it was not allocated.
+// How much of PyTorch's largest reservation in any process was not allocated, if over half.
 std::string Summary::unused_answer() const {
   const auto& allocators = memory_.blocks().allocators();
   if (allocators.empty()) return {};
