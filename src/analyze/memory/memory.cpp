@@ -41,13 +41,15 @@ Memory::Memory(Names& names, Part part, By by)
       by_(by),
       begun_(!part.from),
       memory_(names, *this),
-      blocks_(names, part, is_by_place()) {}
+      blocks_(names, part, is_by_place()),
+      driver_(names, part) {}
 
 void Memory::line(const Line& line) {
   line_ = &line;
   memory_.line(line);
   line_ = nullptr;
   blocks_.line(line);
+  driver_.line(line);
   if (line.meaning->memory == MemoryEffect::alloc && !line.has(Field::ret))
     not_returned_ += part_.has(line);
   if (runs_out(line, memory_) && part_.has(line) && times_ran_out_++ < KEPT_RAN_OUT)
@@ -224,6 +226,7 @@ void Memory::finish(const TraceFacts& facts) {
   duration_ = facts.duration();
   if (!begun_) begin_part();
   blocks_.finish();
+  driver_.finish();
   frees_left_out_ = facts.leaves_out("frees");
   memory_.live().each([&](const Block& block) {
     if (!not_wanted_.contains(block.number))

@@ -12,6 +12,7 @@
 
 #include "analyze/analysis.hpp"
 #include "analyze/memory/blocks.hpp"
+#include "analyze/memory/driver_memory.hpp"
 #include "analyze/memory/memory_peak.hpp"
 #include "analyze/memory/out_of_memory.hpp"
 #include "analyze/memory/traced_memory.hpp"
@@ -108,6 +109,7 @@ class Memory : public Analysis, private LiveMemory::Listener {
   const std::vector<Asked>& asked() const { return asked_; }
   const MemoryOrigin& origin_of(const Block& block) const { return memory_.origin_of(block); }
   const Blocks& blocks() const { return blocks_; }
+  const DriverMemory& driver() const { return driver_; }
   // The first moments at which memory ran out, and how many there were.
   const std::vector<OutOfMemory>& ran_out() const { return ran_out_; }
   std::uint64_t times_ran_out() const { return times_ran_out_; }
@@ -165,6 +167,7 @@ class Memory : public Analysis, private LiveMemory::Listener {
   std::uint64_t number_ = 0;  // of the last block
   TracedMemory memory_;
   Blocks blocks_;
+  DriverMemory driver_;
   Holder all_;
   std::vector<Holder> holders_;
   std::vector<Asked> asked_;
@@ -198,6 +201,9 @@ void add_memory(Page& page, const Memory& memory, std::size_t at_most);
 // The blocks of PyTorch's allocator.
 Json blocks_json(const Memory& memory);
 void add_blocks(Page& page, const Memory& memory);
+// What the driver took, beside what NVML says.
+Json driver_memory_json(const Memory& memory);
+void add_driver_memory(Page& page, const Memory& memory);
 // The moments at which memory ran out.
 Json out_of_memory_json(const Memory& memory);
 void add_out_of_memory(Page& page, const Memory& memory);

@@ -104,6 +104,7 @@ Json memory_json(const Memory& memory) {
         {"mappings", memory.left_out().mappings}}},
       {"allocations_not_seen_to_return", memory.not_returned()}};
   if (memory.blocks().any()) json["blocks"] = blocks_json(memory);
+  if (memory.driver().any()) json["driver"] = driver_memory_json(memory);
   return json;
 }
 

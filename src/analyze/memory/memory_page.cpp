@@ -269,6 +269,7 @@ void add_memory(Page& page, const Memory& memory, std::size_t at_most) {
                                         fmt::format("more {}", several_hold(memory)))),
                    0);
   }
+  add_driver_memory(page, memory);
   add_blocks(page, memory);
   add_never_freed(page, memory, at_most);
   if (!memory.holders().empty())
