@@ -167,3 +167,32 @@ void ci_show_descriptors(struct ci_thread* thread, struct ci_entry* entry) {
   ci_commit(thread, sizeof(*record));
   __atomic_store_n(&entry->shown, generation, __ATOMIC_RELEASE);
 }
+
+/* The handle is asked, so that no call that sets it need be recorded: PyTorch sets the stream and
+ * the mode before each product. */
+void ci_tell_handle(struct ci_thread* thread, const struct ci_frame* frame) {
+  __u64 handle = frame->args[0], stream = 0;
+  __u32 math = 0;
+  int kept = errno;
+  bool known =
+      frame->entry->stream_of(handle, &stream) == 0 && frame->entry->math_of(handle, &math) == 0;
+  errno = kept;
+  if (!known) return;
+  if (thread->blas.handle == handle && thread->blas.stream == stream && thread->blas.math == math &&
+      thread->blas.drops == thread->ring->drops)
+    return;
+  struct cb_blas_handle* record = ci_reserve(thread, sizeof(*record), CB_DROPPED_NAME);
+  if (!record) return;
+  ci_fill_head(&record->head, thread, CB_BLAS_HANDLE, ci_now());
+  record->head.sp = 0;
+  record->head.function = 0;
+  record->handle = handle;
+  record->stream = stream;
+  record->math = math;
+  record->reserved = 0;
+  thread->blas.handle = handle;
+  thread->blas.stream = stream;
+  thread->blas.math = math;
+  thread->blas.drops = record->head.drops;
+  ci_commit(thread, sizeof(*record));
+}

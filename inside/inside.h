@@ -33,8 +33,12 @@ struct ci_entry {
   bool describes;   /* it is given cuBLASLt's descriptors, */
   __u32 shown;      /* of which this generation of the process has shown what lies where */
   const void* code; /* the function */
-  __u8 stack;       /* enum ci_stack */
-  __u8 above;       /* how many words above the return address its arguments may need */
+  /* What says the stream and the mode of the handle of cuBLAS that it is given; null: it has none.
+   */
+  int (*stream_of)(__u64 handle, __u64* stream);
+  int (*math_of)(__u64 handle, __u32* math);
+  __u8 stack; /* enum ci_stack */
+  __u8 above; /* how many words above the return address its arguments may need */
   struct ci_taped taped;
 };
 
@@ -80,6 +84,7 @@ struct ci_process {
   struct ci_shared* shared;
   struct ci_tape* tape; /* null: no iteration is to be captured */
   __u64 ring_size;      /* in the shared memory */
+  __u64 heap;           /* where the memory begins that brk() gives; 0: not known */
   __u32 names_epoch;    /* counts the calls after which handles may be reused */
   __u32 rings;          /* this many, from the first, can be accessed */
   /* How often cudabpf had read at the last look, and when that number last changed. */
@@ -133,6 +138,10 @@ struct ci_thread {
   bool counted;               /* its outermost call is one of those that a tape's `inside` counts */
   __u32 depth;                /* calls that it is in, one within the other, where they are taped */
   struct ci_ranges ranges;
+  struct { /* what the last record of a handle of cuBLAS said, and what was lost by then */
+    __u64 handle, stream;
+    __u32 math, drops;
+  } blas;
   __u64 kept; /* where what its outermost call was given is kept; 0: nowhere */
 };
 extern HIDDEN _Thread_local struct ci_thread ci_thread __attribute__((tls_model("initial-exec")));
@@ -145,6 +154,12 @@ HIDDEN void ci_watch_threads(void); /* once, before the first ring is taken */
 
 /* True if all of it could be read. `sp` is the stack pointer of the call that it was given to. */
 HIDDEN bool ci_read(void* to, __u64 from, __u64 size, __u64 sp);
+/* The same of several parts, which may be read at once. */
+struct ci_part {
+  void* to;
+  __u64 from, size;
+};
+HIDDEN bool ci_read_parts(const struct ci_part* parts, unsigned count, __u64 sp);
 /* How many words from `at` on can be read, at most `most`, which lie on at most two pages: if the
  * second page is not there, those on the first. `sp` is the stack pointer. */
 HIDDEN __u64 ci_words_at(__u64 at, __u64 most, __u64 sp);
@@ -217,10 +232,12 @@ struct ci_gpu_wish {
 /* Records that from now on. */
 HIDDEN void ci_time_gpus(const struct ci_gpu_wish* wish);
 
-/* ----- what cuBLASLt's descriptors say (descriptors.c) */
+/* ----- what cuBLASLt's descriptors and cuBLAS's handles say (descriptors.c) */
 
 /* Records once what lies where in those of the library that has this function. */
 HIDDEN void ci_show_descriptors(struct ci_thread* thread, struct ci_entry* entry);
+/* Records what is set in the handle of cuBLAS that the call is given, if it is not known. */
+HIDDEN void ci_tell_handle(struct ci_thread* thread, const struct ci_frame* frame);
 
 /* ----- the system (system.c): calls that are no cancellation points */
 
@@ -233,6 +250,8 @@ HIDDEN long ci_map_away(enum ci_away place, __u64 size, int protection, int flag
 /* A gap of at least `size` bytes in the address space of which every byte is within reach of a
  * jump from all of [from, to); 0: there is none. */
 HIDDEN __u64 ci_find_gap(__u64 from, __u64 to, __u64 size);
+/* Where the memory begins that brk() gives; 0: it has given none. */
+HIDDEN __u64 ci_heap_begin(void);
 HIDDEN bool ci_has_debugger(void);
 /* No signal's handler runs in this thread until they are restored. */
 HIDDEN __u64 ci_block_signals(void);

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Reads memory that a call was given. Nothing says that it is mapped, so the kernel reads it; only
- * the thread's own stack above the call is read directly, once the kernel has found it mapped. */
+/* Reads memory that a call was given. Nothing says that it is mapped, so the kernel reads it, but
+ * for two kinds: the thread's own stack above the call, once the kernel has found it mapped; and
+ * the memory that brk() has given, which stays mapped as long as anything is allocated there. */
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "inside.h"
+
+OLD_VERSION(sbrk);
 
 #define PAGE 4096ULL
 #define STACK_PAGES 16       /* memory this far above the stack pointer is taken for the stack */
@@ -57,20 +61,47 @@ static void copy(void* to, const void* from, __u64 size) {
   __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
 }
 
+static bool is_on_stack(__u64 from, __u64 size, __u64 sp) {
+  return from >= sp && from - sp < STACK_PAGES * PAGE - CB_LONG_STRING &&
+         stack_reaches(sp, from + size);
+}
+
+static bool is_on_heap(__u64 from, __u64 size) {
+  if (!ci_process->heap || from < ci_process->heap) return false;
+  __u64 end = (__u64)sbrk(0); /* a variable of libc's */
+  return from < end && end - from >= size;
+}
+
+static bool read_directly(const struct ci_part* part, __u64 sp) {
+  if (!is_on_stack(part->from, part->size, sp) && !is_on_heap(part->from, part->size)) return false;
+  if (part->size == 8) /* most are out-pointers */
+    __builtin_memcpy(part->to, (const void*)part->from, 8);
+  else if (part->size == 4)
+    __builtin_memcpy(part->to, (const void*)part->from, 4);
+  else
+    copy(part->to, (const void*)part->from, part->size);
+  return true;
+}
+
 bool ci_read(void* to, __u64 from, __u64 size, __u64 sp) {
-  if (!size) return true;
-  if (from >= sp && from - sp < STACK_PAGES * PAGE - CB_LONG_STRING &&
-      stack_reaches(sp, from + size)) {
-    if (size == 8) /* most are out-pointers */
-      __builtin_memcpy(to, (const void*)from, 8);
-    else if (size == 4)
-      __builtin_memcpy(to, (const void*)from, 4);
-    else
-      copy(to, (const void*)from, size);
-    return true;
+  struct ci_part part = {to, from, size};
+  if (!size || read_directly(&part, sp)) return true;
+  struct iovec of_kernel = {(void*)from, size};
+  return read_by_kernel(to, size, &of_kernel, 1) == (long)size;
+}
+
+bool ci_read_parts(const struct ci_part* parts, unsigned count, __u64 sp) {
+  struct iovec to[CB_MAX_READS], from[CB_MAX_READS];
+  unsigned others = 0;
+  long size = 0;
+  for (unsigned i = 0; i < count; i++) {
+    if (!parts[i].size || read_directly(&parts[i], sp)) continue;
+    to[others] = (struct iovec){parts[i].to, parts[i].size};
+    from[others++] = (struct iovec){(void*)parts[i].from, parts[i].size};
+    size += (long)parts[i].size;
   }
-  struct iovec part = {(void*)from, size};
-  return read_by_kernel(to, size, &part, 1) == (long)size;
+  return !others || ci_system(SYS_process_vm_readv, ci_process->pid, (long)to, others, (long)from,
+                              others, 0) == size;
 }
 
 __u32 ci_read_string(char* to, __u64 from, __u32 size) {

@@ -42,6 +42,10 @@ static __u64 address_of(const struct ci_library* library, __u64 offset, __u64 si
   return 0;
 }
 
+static void* function_at(const struct ci_library* library, __u64 offset) {
+  return offset ? (void*)address_of(library, offset, CI_MAX_CODE) : NULL;
+}
+
 /* Displacements one behind the other, all of them in the copy. */
 static bool fixes_are_sound(const struct ci_site* site) {
   unsigned from = 1;
@@ -94,8 +98,8 @@ static bool is_as_in_file(const struct ci_site* site, const __u8* code) {
 }
 
 /* Stub and copy for the function at `code`. False: some address is out of reach. */
-static bool fill_block(__u8* block, struct ci_entry* entry, const struct ci_site* site,
-                       __u8* code) {
+static bool fill_block(const struct ci_library* library, __u8* block, struct ci_entry* entry,
+                       const struct ci_site* site, __u8* code) {
   __u8* at = block;
   at = put(at, "\x48\x8d\xa4\x24", 4); /* lea pushed(%rsp), %rsp */
   at = put32(at, site->pushed);
@@ -124,6 +128,8 @@ static bool fill_block(__u8* block, struct ci_entry* entry, const struct ci_site
                              .stack = site->stack,
                              .describes = site->describes != 0,
                              .code = code,
+                             .stream_of = function_at(library, site->stream_of),
+                             .math_of = function_at(library, site->math_of),
                              .above = (__u8)site->above,
                              .taped = site->taped};
   __builtin_memcpy(entry->reads, site->reads, sizeof(entry->reads));
@@ -204,9 +210,10 @@ void ci_patch(const struct ci_library* library, const struct ci_site* sites, __u
     if (!code || !is_sound(&sites[i], (__u64)code) || !is_as_in_file(&sites[i], code))
       outcomes[i] = CI_DIFFERS;
     else
-      outcomes[i] = fill_block(area.blocks + (__u64)i * BLOCK, &area.entries[i], &sites[i], code)
-                        ? CI_PATCHED
-                        : CI_TOO_FAR;
+      outcomes[i] =
+          fill_block(library, area.blocks + (__u64)i * BLOCK, &area.entries[i], &sites[i], code)
+              ? CI_PATCHED
+              : CI_TOO_FAR;
   }
   bool ready = mprotect(area.blocks, area.blocks_size, PROT_READ | PROT_EXEC) == 0;
   bool writable = ready && protect(library, PROT_READ | PROT_WRITE | PROT_EXEC);

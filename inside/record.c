@@ -76,21 +76,43 @@ static struct extra read_string(char* to, __u64 from) {
   return extra;
 }
 
+/* What rows read whose pointers are known, all at once. */
+struct reading {
+  struct ci_part parts[CB_MAX_READS];
+  unsigned count;
+};
+
+/* False: the rest cannot be read. */
+static bool read_parts(struct reading* reading, const __u64* words, __u64 sp, struct extra* extra) {
+  unsigned count = reading->count;
+  reading->count = 0;
+  bool all = ci_read_parts(reading->parts, count, sp);
+  for (unsigned i = 0; i < count; i++) {
+    const struct ci_part* part = &reading->parts[i];
+    if (!all && !ci_read(part->to, part->from, part->size, sp)) {
+      extra->flags = CB_READ_FAULT;
+      return false;
+    }
+    extra->struct_size = (__u32)((__u64)((__u8*)part->to - (const __u8*)words) + part->size);
+  }
+  return true;
+}
+
 static struct extra read_rows(const struct ci_frame* frame, __u64* words, unsigned nargs) {
   struct extra extra = {0};
+  struct reading reading = {.count = 0};
   const struct cb_read* read;
   for (unsigned i = 0; (read = row(frame->entry, i)); i++) {
     if (read->kind >= CB_READ_RETURN) continue;
+    bool by_read = read->base >= nargs || read->count >= nargs;
+    if (by_read && !read_parts(&reading, words + nargs, frame->sp, &extra)) return extra;
     __u64 from = pointed_to(read, words[read->base]), size = read->size;
     if (read->kind == CB_READ_STRING) return read_string((char*)(words + nargs), from);
     if (read->kind == CB_READ_ARRAY && words[read->count] < size / 8) size = words[read->count] * 8;
     if (read->kind == CB_READ_INTS) size = from ? cb_listed(words[read->count], size / 4) * 4 : 0;
-    if (!ci_read(words + read->to, from, size, frame->sp)) {
-      extra.flags = CB_READ_FAULT;
-      break;
-    }
-    extra.struct_size = (__u32)((read->to - nargs) * 8 + size);
+    reading.parts[reading.count++] = (struct ci_part){words + read->to, from, size};
   }
+  read_parts(&reading, words + nargs, frame->sp, &extra);
   return extra;
 }
 
@@ -133,6 +155,7 @@ bool ci_enter(struct ci_frame* frame) {
     __atomic_fetch_add(&ci_process->names_epoch, 1, __ATOMIC_RELAXED);
   if (!thread) return false;
   if (unlikely(entry->describes)) ci_show_descriptors(thread, frame->entry);
+  if (unlikely(entry->stream_of && entry->math_of)) ci_tell_handle(thread, frame);
   /* What is on the stack is arguments, or nothing: where the memory ends, they end. */
   frame->above = ci_words_at(frame->sp + 8, entry->above, frame->sp);
   __u64 payload = taped ? ci_tape_enter(frame) : 0;
@@ -209,4 +232,5 @@ void ci_leave(struct ci_frame* frame) {
   if (plan.returns && (head->result == 0 || (__u32)head->result == plan.pending))
     words = read_returned(frame, (__u64*)(head + 1), &head->flags);
   ci_commit(thread, (__u32)sizeof(*head) + words * 8);
+  ci_fetch_next(thread);
 }

@@ -104,6 +104,7 @@ bool ci_take_ring(struct ci_thread* thread, enum cb_counter lost) {
     thread->tail = __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);
     thread->stack_from = thread->stack_to = 0;
     thread->now = 0;
+    thread->blas.handle = 0;
     __builtin_memset(thread->ranges.named, 0, sizeof(thread->ranges.named));
     note_used(shared, number + 1);
     int kept = errno;

@@ -118,6 +118,22 @@ __u64 ci_find_gap(__u64 from, __u64 to, __u64 size) {
   return best;
 }
 
+__u64 ci_heap_begin(void) {
+  struct lines lines;
+  if (!open_lines(&lines, "/proc/self/maps")) return 0;
+  static const char name[] = " [heap]";
+  __u64 begin = 0;
+  for (const char* line; !begin && (line = next_line(&lines));) {
+    const char* at = line;
+    while (*at && *at != '[') at++;
+    size_t i = 0;
+    while (at > line && name[i] && at[i - 1] == name[i]) i++;
+    if (!name[i] && !at[i - 1]) begin = number(&line, 16);
+  }
+  close_lines(&lines);
+  return begin;
+}
+
 bool ci_has_debugger(void) {
   struct lines lines;
   if (!open_lines(&lines, "/proc/self/status")) return false;

@@ -45,6 +45,8 @@ enum cb_kind {
   /* What the kernel side says to its source alone: */
   CB_WALK = 24,   /* the Python frames of a call that returns: cb_walk (walks.h) */
   CB_CALLER = 25, /* from where a call was made, of which the source makes CB_HOLDER */
+  /* From inside alone: */
+  CB_BLAS_HANDLE = 26, /* what cuBLAS says of a handle: cb_blas_handle (descriptors.h) */
 };
 
 enum cb_flag {

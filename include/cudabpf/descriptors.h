@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The record that says what lies where in cuBLASLt's descriptors (CB_LT_LAYOUT). The library inside
- * a process makes it. */
+/* What the library inside a process says of products of matrices: what lies where in cuBLASLt's
+ * descriptors (CB_LT_LAYOUT), and what is set in a handle of cuBLAS (CB_BLAS_HANDLE). */
 #ifndef CUDABPF_DESCRIPTORS_H
 #define CUDABPF_DESCRIPTORS_H
 
@@ -33,7 +33,16 @@ struct cb_lt_layout {
   __u8 reserved[4];
 };
 
+/* For its thread's products that follow, until the next such record or one that is lost. */
+struct cb_blas_handle {
+  struct cb_head head;
+  __u64 handle, stream;
+  __u32 math; /* cublasMath_t */
+  __u32 reserved;
+};
+
 CB_STATIC_ASSERT(sizeof(struct cb_lt_layout) == 56, "cb_lt_layout");
+CB_STATIC_ASSERT(sizeof(struct cb_blas_handle) == 56, "cb_blas_handle");
 
 #ifdef __cplusplus
 }  // namespace cudabpf::abi

@@ -19,7 +19,7 @@
 namespace cudabpf::abi {
 #endif
 
-#define CI_VERSION 13
+#define CI_VERSION 14
 
 /* In the traced program's environment. */
 #define CI_INJECTION "CUDA_INJECTION64_PATH" /* the library that libcuda loads in cuInit */
@@ -128,6 +128,9 @@ struct ci_site {
   __s32 pushed; /* by how much the first instruction lowers the stack pointer */
   __u32 above;  /* how many words above the return address are handed on: at least CI_USUAL_ABOVE */
   struct ci_taped taped;
+  /* Where in the file the functions lie that say the stream and the mode of the handle that it is
+   * given; 0: it is not asked about. */
+  __u64 stream_of, math_of;
   __u8 code[CI_MAX_CODE]; /* the bytes from the function's entry on; `moved` of them are valid */
   __u8 copy[CI_MAX_CODE]; /* `copied` of them are valid */
 };
@@ -138,7 +141,7 @@ struct ci_site {
 CB_STATIC_ASSERT(sizeof(struct ci_hello) == 24, "ci_hello");
 CB_STATIC_ASSERT(sizeof(struct ci_given_up) == 24, "ci_given_up");
 CB_STATIC_ASSERT(sizeof(struct ci_answer) == 56, "ci_answer");
-CB_STATIC_ASSERT(sizeof(struct ci_site) == 176, "ci_site");
+CB_STATIC_ASSERT(sizeof(struct ci_site) == 192, "ci_site");
 
 /* ----- the shared memory: a sealed memfd for each process, mapped by both.
  *   struct ci_shared; struct ci_ring[CI_RINGS]; struct ci_driver at CI_DRIVER_AT; struct

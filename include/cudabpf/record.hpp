@@ -38,6 +38,7 @@ struct Record {
   const abi::cb_stack* described = nullptr;  // stack; next_frame() reads what follows it
   std::span<const std::byte> frames;
   const abi::cb_lt_layout* lt_layout = nullptr;
+  const abi::cb_blas_handle* blas_handle = nullptr;
   std::span<const std::byte> parameters;  // driver: what `structure` points to
 };
 

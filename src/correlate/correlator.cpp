@@ -66,7 +66,10 @@ void Correlator::on_record(const Record& record) {
       learners_.holders.on_record(record);
       break;
     case abi::CB_LT_LAYOUT:
-      learners_.products.on_record(record);
+      learners_.products.on_layout(record);
+      break;
+    case abi::CB_BLAS_HANDLE:
+      learners_.products.on_handle(record);
       break;
     case abi::CB_THREAD_EXIT:
       if (!trace_.is_over_at(head.ts)) learners_.driver_calls.thread_exited(head);

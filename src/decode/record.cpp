@@ -140,6 +140,12 @@ bool parse_lt_layout(Record& record, Bytes all) {
   return true;
 }
 
+bool parse_blas_handle(Record& record, Bytes all) {
+  if (all.size() < sizeof(abi::cb_blas_handle)) return false;
+  record.blas_handle = reinterpret_cast<const abi::cb_blas_handle*>(all.data());
+  return true;
+}
+
 bool parse_process(Record& record, Bytes all) {
   if (all.size() < sizeof(abi::cb_process)) return false;
   record.process = reinterpret_cast<const abi::cb_process*>(all.data());
@@ -230,6 +236,8 @@ bool parse(Record& record, Bytes bytes) {
       return parse_holder(record, rest);
     case abi::CB_LT_LAYOUT:
       return parse_lt_layout(record, bytes);
+    case abi::CB_BLAS_HANDLE:
+      return parse_blas_handle(record, bytes);
     default:
       return false;
   }

@@ -15,7 +15,8 @@ void calling_into(void* shared) {
                                     .pid = (__u32)getpid(),
                                     .generation = ++generation,
                                     .shared = shared,
-                                    .ring_size = CALLING_RING_SIZE};
+                                    .ring_size = CALLING_RING_SIZE,
+                                    .heap = ci_heap_begin()};
 }
 
 void calling_unread_for(unsigned seconds) { ci_process->reads_at -= seconds; }

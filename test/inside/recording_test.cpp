@@ -322,6 +322,46 @@ TEST_CASE("A thread's stack is looked up in the kernel once, however deep calls 
   munmap(stack, PAGES * PAGE);
 }
 
+TEST_CASE("What brk() has given is read without the kernel, and nothing beyond it") {
+  constexpr std::uint64_t VALUE = 0x1234567890abcdef;
+  auto* given = static_cast<std::uint64_t*>(sbrk(PAGE));
+  REQUIRE(given != reinterpret_cast<void*>(-1));
+  *given = VALUE;
+  auto* mapped = static_cast<std::uint64_t*>(
+      mmap(nullptr, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  TracedProcess process;
+  pid_t child = fork();
+  if (child == 0) {
+    std::uint64_t word = 0, end = address_of(sbrk(0)), sp = address_of(&word) - 1;
+    bool known = forbid_reading();
+    auto reads = [&](std::uint64_t from) { return ci_read(&word, from, sizeof(word), sp); };
+    known = known && reads(address_of(given)) && word == VALUE && reads(end - 8);
+    _exit(known && !reads(end) && !reads(end - 4) && !reads(address_of(mapped)) ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  munmap(mapped, PAGE);
+}
+
+TEST_CASE("Of structs in several places, those before the first that cannot be read are recorded") {
+  EdgeOfMemory edge;
+  std::memset(edge.before(16), 0x55, 16);
+  std::uint64_t good = address_of(edge.before(8)), bad = address_of(edge.before(0));
+  auto structs = [](std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+    Plan plan = plan_with(3, {{abi::CB_READ_STRUCT, 0, 3, 0, 0, 8},
+                              {abi::CB_READ_STRUCT, 1, 4, 0, 0, 8},
+                              {abi::CB_READ_STRUCT, 2, 5, 0, 0, 8}});
+    auto records = records_of(plan, {a, b, c});
+    REQUIRE(records.size() == 2);
+    return std::pair<int, int>(records[0].head.struct_size, records[0].head.flags);
+  };
+  CHECK(structs(good, good - 8, good) == std::pair<int, int>(24, 0));
+  CHECK(structs(good, bad, good) == std::pair<int, int>(8, abi::CB_READ_FAULT));
+  CHECK(structs(bad, good, good) == std::pair<int, int>(0, abi::CB_READ_FAULT));
+  CHECK(structs(good, good, bad) == std::pair<int, int>(16, abi::CB_READ_FAULT));
+}
+
 TEST_CASE("A gap is where nothing is, within reach of all of the library") {
   std::uint64_t here = address_of(reinterpret_cast<const void*>(&ci_find_gap));
   for (std::uint64_t size : {PAGE, 64 * PAGE, std::uint64_t{64} << 20}) {

@@ -176,10 +176,24 @@ class Live(harness.LiveTest):
         self.assertEqual((failed["ret"], failed["error"], failed["shape_unknown"]), (7, "CUBLAS_STATUS_INVALID_VALUE", "inconsistent"))
 
     def test_no_stream_is_guessed(self):
-        """Where the calls were not seen that say on which stream a handle works, none is known."""
+        """Where the calls were not seen that say on which stream a handle works, none is known; but from inside, the handle says it."""
         _, products, said = self.traced_products(BEGIN + [["gemm", 8, 8, 8, False]], "--exclude", "cublasCreate,cublasSetStream")
-        self.assertEqual([(line.get("stream"), line.get("compute")) for line in products], [(None, None)])
+        if harness.INSIDE:
+            self.check_equal(products, said)
+        else:
+            self.assertEqual([(line.get("stream"), line.get("compute")) for line in products], [(None, None)])
         self.assertEqual(len(said), 1)
+
+    def test_setters(self):
+        """From inside, what programs set before each product is recorded only where it is asked for: the handle says what is set."""
+        steps = BEGIN + [["math", 3], ["gemm", 8, 8, 8, False, "32f_fast_tf32"], ["stream", 0], ["gemm", 16, 8, 8, False, "32f_fast_tf32"],
+                         ["math", 0], ["stream", 0], ["gemm", 32, 8, 8, False]]
+        for flags, setters in ((("--profile", "default"), not harness.INSIDE), (("--profile", "full"), True), (("--only", "cublas*"), True)):
+            with self.subTest(flags):
+                trace, products, said = self.traced_products(steps, *flags)
+                self.check_equal(products, said)
+                self.assertEqual(len(trace.named("cublasSetStream_v2")), 3 if setters else 0)
+                self.assertEqual(len(trace.named("cublasSetMathMode")), 2 if setters else 0)
 
     def test_captured(self):
         """Named by the graph that does them at each launch."""

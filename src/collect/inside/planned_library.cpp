@@ -41,6 +41,31 @@ bool has_stack(const Function& function) {
          function.api != ApiId::cuda || is_early(function);
 }
 
+// cuBLAS's own functions that say what is set in a handle.
+struct HandleFunctions {
+  std::uint64_t stream_of = 0, math_of = 0;  // where in the file; 0: it has none
+  bool both() const { return stream_of && math_of; }
+};
+
+HandleFunctions handle_functions_in(const elf::Contents& contents) {
+  HandleFunctions found;
+  for (const elf::Function& function : contents.functions) {
+    if (function.name == "cublasGetStream_v2") found.stream_of = function.offset;
+    if (function.name == "cublasGetMathMode") found.math_of = function.offset;
+  }
+  return found.both() ? found : HandleFunctions{};
+}
+
+// Programs set a handle's stream and mode before each product. Where the handle can be asked, these
+// calls are recorded only if the user asks for them.
+FunctionFilter without_setters(FunctionFilter filter) {
+  if (filter.profile == Profile::full || !filter.only.empty()) return filter;
+  for (const Function& function : cuda_functions())
+    if (function.op == Op::set_stream || function.op == Op::set_math)
+      filter.exclude.emplace_back(function.symbol);
+  return filter;
+}
+
 abi::ci_site site_of(const PlannedProbe& probe, const Function* function,
                      const detour::Place& place, std::span<const std::byte> code) {
   abi::ci_site site{};
@@ -125,7 +150,9 @@ PlannedLibrary PlannedLibraries::planned_from(const Api& api, const elf::Reading
   std::map<std::uint64_t, std::span<const std::byte>> code;  // by offset
   for (const elf::Function& function : contents->functions)
     code.try_emplace(function.offset, function.code);
-  for (const PlannedProbe& probe : plan_probes(api, *contents, named, filter_, numbers_, library)) {
+  HandleFunctions of_handle = handle_functions_in(*contents);
+  FunctionFilter filter = of_handle.both() ? without_setters(filter_) : filter_;
+  for (const PlannedProbe& probe : plan_probes(api, *contents, named, filter, numbers_, library)) {
     const Function* function = numbers_.find(probe.plan.function);
     bool with_stack = stacks_ != abi::CI_STACK_NONE && function && has_stack(*function);
     if (stacks_ == abi::CI_STACK_ALONE && !with_stack) continue;
@@ -134,6 +161,10 @@ PlannedLibrary PlannedLibraries::planned_from(const Api& api, const elf::Reading
     if (refusal == detour::Refusal::none && planned.listed.size() < CI_MAX_SITES) {
       planned.listed.push_back(site_of(probe, function, place, code[probe.offset]));
       if (with_stack) planned.listed.back().stack = static_cast<std::uint8_t>(stacks_);
+      if (function && function->type == Type::product && function->op != Op::matmul) {
+        planned.listed.back().stream_of = of_handle.stream_of;
+        planned.listed.back().math_of = of_handle.math_of;
+      }
       if (taped_ && function) planned.listed.back().taped = taped_of(*function);
       planned.names.push_back(std::move(name));
     } else {

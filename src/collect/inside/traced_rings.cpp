@@ -59,6 +59,7 @@ bool may_come_from_inside(const abi::cb_head& head) {
     case abi::CB_CALL_STACK:
     case abi::CB_PYTHON:
     case abi::CB_LT_LAYOUT:
+    case abi::CB_BLAS_HANDLE:
     case abi::CB_HOLDER:
       return true;
     default:

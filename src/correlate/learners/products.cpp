@@ -31,11 +31,22 @@ void Products::begin(ThreadId thread, Frame& frame) {
                                    frame.structure, has_layout ? &*process->layout : nullptr);
   auto handle = argument_of(*frame.function, {frame.words.data(), frame.nwords}, Role::blas);
   if (!handle) return;
-  Handle of;
-  if (process)
-    if (auto at = process->handles.find(*handle); at != process->handles.end()) of = at->second;
+  Handle of = handle_of(thread, frame, *handle);
   if (of.stream) frame.details.stream = of.stream;
   set_math(of.math, *frame.product);
+}
+
+Products::Handle Products::handle_of(ThreadId thread, const Frame& frame,
+                                     std::uint64_t handle) const {
+  auto process = processes_.find(thread.pid);
+  if (process == processes_.end()) return {};
+  const auto& [handles, told, layout, differ] = process->second;
+  // What is lost in between may have said something else.
+  if (auto at = told.find(thread.tid); at != told.end() && at->second.handle == handle &&
+                                       nothing_lost_between(at->second.drops, frame.drops))
+    return at->second.set;
+  auto at = handles.find(handle);
+  return at == handles.end() ? Handle{} : at->second;
 }
 
 Products::Handle* Products::add(OfProcess& process, std::uint64_t handle) {
@@ -76,12 +87,36 @@ void Products::calls_lost(std::uint32_t pid) {
   process->second.handles.clear();
 }
 
-void Products::process_gone(std::uint32_t pid) {
-  calls_lost(pid);
-  processes_.erase(pid);
+void Products::thread_gone(ThreadId thread) {
+  if (auto process = processes_.find(thread.pid); process != processes_.end())
+    kept_ -= process->second.told.erase(thread.tid);
 }
 
-void Products::on_record(const Record& record) {
+void Products::process_gone(std::uint32_t pid) {
+  calls_lost(pid);
+  auto process = processes_.find(pid);
+  if (process == processes_.end()) return;
+  kept_ -= process->second.told.size();
+  processes_.erase(process);
+}
+
+void Products::on_handle(const Record& record) {
+  const abi::cb_head& head = *record.head;
+  const abi::cb_blas_handle& said = *record.blas_handle;
+  auto& told = processes_[head.pid].told;
+  auto at = told.find(head.tid);
+  if (at == told.end()) {
+    if (!bounds_.has_memory(Kept::blas_handles, kept_)) {
+      bounds_.left_out(Kept::blas_handles);
+      return;
+    }
+    kept_++;
+    at = told.try_emplace(head.tid).first;
+  }
+  at->second = {said.handle, head.drops, {said.stream, said.math}};
+}
+
+void Products::on_layout(const Record& record) {
   LtLayout found;
   std::ranges::copy(record.lt_layout->places, found.begin());
   OfProcess& process = processes_[record.head->pid];

@@ -1,5 +1,6 @@
 // Products of matrices: what each multiplies, and on which stream, which a handle of cuBLAS stands
-// for. What lies where in cuBLASLt's descriptors the library inside its process has found out.
+// for. What is set in a handle, and what lies where in cuBLASLt's descriptors, the library inside
+// its process finds out; by eBPF, calls show what is set in a handle.
 #pragma once
 
 #include <cstdint>
@@ -25,29 +26,39 @@ class Products : public Learner {
     if (call.function->type == Type::blas) follow(call);
   }
   void calls_lost(std::uint32_t pid);
+  void thread_gone(ThreadId thread);
   void process_gone(std::uint32_t pid);
 
   // Where the process's cuBLASLt has what in its descriptors.
-  void on_record(const Record& record);
+  void on_layout(const Record& record);
+  // What is set in the handle of the thread's next products.
+  void on_handle(const Record& record);
 
  private:
-  // What calls have shown of a handle.
   struct Handle {
     std::optional<std::uint64_t> stream, math;
   };
+  // What the process itself has told a thread's last product, and what had been lost by then.
+  struct Told {
+    std::uint64_t handle = 0;
+    std::uint32_t drops = 0;
+    Handle set;
+  };
   struct OfProcess {
-    HashMap<std::uint64_t, Handle> handles;
+    HashMap<std::uint64_t, Handle> handles;  // what calls have shown
+    HashMap<std::uint32_t, Told> told;       // by thread
     std::optional<LtLayout> layout;
     bool layouts_differ = false;  // it has loaded several copies
   };
 
   void begin(ThreadId thread, Frame& frame);
+  Handle handle_of(ThreadId thread, const Frame& frame, std::uint64_t handle) const;
   void follow(const Call& call);
   Handle* add(OfProcess& process, std::uint64_t handle);
 
   Bounds& bounds_;
   HashMap<std::uint32_t, OfProcess> processes_;
-  std::size_t kept_ = 0;  // handles of all
+  std::size_t kept_ = 0;  // handles of all, and what was told
 };
 
 }  // namespace cudabpf

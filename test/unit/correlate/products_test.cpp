@@ -54,7 +54,8 @@ struct Multiplying : Correlating {
   samples::Head next() {
     samples::Head head;
     head.ts = time += 1000;
-    head.pid = head.tid = pid;
+    head.pid = pid;
+    head.tid = tid();
     head.drops = drops;
     return head;
   }
@@ -83,8 +84,19 @@ struct Multiplying : Correlating {
     std::ranges::copy(layout, bytes.as<abi::cb_lt_layout>().places);
     feed(bytes);
   }
+  void tell(std::uint64_t handle, std::uint64_t stream, std::uint32_t math = 0) {
+    samples::Head head = next();
+    head.tid = tid();
+    auto bytes = samples::with_head(head, abi::CB_BLAS_HANDLE, sizeof(abi::cb_blas_handle));
+    auto& said = bytes.as<abi::cb_blas_handle>();
+    said.handle = handle;
+    said.stream = stream;
+    said.math = math;
+    feed(bytes);
+  }
+  std::uint32_t tid() const { return thread ? thread : pid; }
   std::uint64_t time = 1000;
-  std::uint32_t pid = 10, drops = 0;
+  std::uint32_t pid = 10, drops = 0, thread = 0;
 };
 
 Product described(const Given& given, const LtLayout* layout = &LAYOUT) {
@@ -214,6 +226,41 @@ TEST_CASE("A handle's mode says how products of floats are computed") {
   program.set_math(3 | 16);
   program.sgemm();
   CHECK(program.product().compute == ComputeType::F32_FAST_TF32);
+}
+
+TEST_CASE("What a handle itself says holds for its thread, until a record is lost") {
+  Multiplying program;
+  program.tell(HANDLE, STREAM, 3);
+  program.sgemm();
+  CHECK(program.last().details.stream == STREAM);
+  CHECK(program.product().compute == ComputeType::F32_FAST_TF32);
+  SECTION("whatever calls show") {
+    program.set_stream(STREAM + 1);
+    program.sgemm();
+    CHECK(program.last().details.stream == STREAM);
+  }
+  SECTION("of another handle it says nothing") {
+    program.tell(HANDLE + 1, STREAM + 1);
+    program.sgemm();
+    CHECK_FALSE(program.last().details.stream);
+  }
+  SECTION("nor to another thread, which may use it otherwise") {
+    program.thread = 12;
+    program.sgemm();
+    CHECK_FALSE(program.last().details.stream);
+    program.tell(HANDLE, STREAM + 1);
+    program.thread = 0;
+    program.sgemm();
+    CHECK(program.last().details.stream == STREAM);
+  }
+  SECTION("what is lost may have said otherwise; the next one says it") {
+    program.drops = 1;
+    program.sgemm();
+    CHECK_FALSE(program.last().details.stream);
+    program.tell(HANDLE, STREAM + 1);
+    program.sgemm();
+    CHECK(program.last().details.stream == STREAM + 1);
+  }
 }
 
 TEST_CASE("What cuBLASLt has shown holds for its process, unless another copy shows otherwise") {
