@@ -66,7 +66,9 @@ static inline void ci_commit(struct ci_thread* thread, __u32 size) {
 static inline void ci_fetch_next(const struct ci_thread* thread) {
   const __u64 line = 64, usual = 4; /* lines that a call's records take */
   for (__u64 i = 0; i < usual; i++)
-    __builtin_prefetch(thread->data + ((thread->head + i * line) & (thread->size - 1)), 1, 3);
+    __asm__ volatile("prefetchw %0"
+                     :
+                     : "m"(thread->data[(thread->head + i * line) & (thread->size - 1)]));
 }
 
 #endif
