@@ -36,6 +36,7 @@ QUERIES = {
     "products": "SELECT trace, m, n, k, count(*) AS count FROM products WHERE shape_unknown IS NULL OR shape_unknown = '' GROUP BY trace, m, n, k",
     "product_work": "SELECT products.trace AS trace, count(*) AS count, sum(product_work.duration_us) AS time FROM product_work "
                     "JOIN products ON products.trace = product_work.trace AND products.id = product_work.product GROUP BY products.trace",
+    "blocks": "SELECT trace, op, count(*) AS count, sum(size) AS bytes FROM blocks GROUP BY trace, op",
     "grids": "SELECT trace, sum(grid[1]) AS blocks FROM calls WHERE op = 'launch' AND kernel != '' GROUP BY trace",
 }
 
@@ -90,7 +91,8 @@ class Store(unittest.TestCase):
         self.assertEqual(set(books), set(self.traces))
         for trace, row in books.items():
             facts = self.answer("summary", trace)["trace"]
-            self.assertEqual(int(row["loaded_calls"]), facts["calls"], trace)
+            blocks = sum(int(count) for count, _ in self.of("blocks", trace, "op", "count", "bytes").values())
+            self.assertEqual(int(row["loaded_calls"]), facts["calls"] + blocks, trace)
             self.assertEqual(bool(row["complete"]), facts["complete"] and not facts["losses"], (trace, row))
             if trace in self.traces[:-1]:
                 self.assertEqual(int(row["entered"]), int(row["emitted"]) + int(row["dropped"]), trace)
@@ -103,6 +105,16 @@ class Store(unittest.TestCase):
             calls = self.answer("calls", trace, "--top", "100000")["calls"]
             self.assertEqual(self.of("calls", trace, "name", "count", "errors", "time"),
                              {call["name"]: (call["count"], call["errors"], call.get("total_us", 0)) for call in calls}, trace)
+
+    def test_blocks(self):
+        found = 0
+        for trace in self.traces:
+            allocators = self.answer("memory", trace)["memory"].get("blocks", {}).get("allocators", [])
+            expected = {op: sum(one[of] for one in allocators) for op, of in (("alloc", "allocations"), ("free", "frees"))}
+            blocks = {op: int(count) for op, (count, _) in self.of("blocks", trace, "op", "count", "bytes").items()}
+            self.assertEqual(blocks, {op: count for op, count in expected.items() if count}, trace)
+            found += sum(blocks.values())
+        self.assertGreater(found, 0)
 
     def test_kernels(self):
         for trace in self.traces:

@@ -138,14 +138,15 @@ void Tracks::call(const Line& line) {
   if (outermost && !thread.nested.size()) {  // most calls: nothing was made inside
     begin(thread, line, {.begin = flows, .enqueues = flow});
     end(thread, line);
+    if (enqueues) enqueued(process, line, flow);
   } else {
+    if (enqueues && !flow) enqueued(process, line, 0);
     thread.nested.hold(line, std::move(flows), flow);
     held_++;
     if (outermost || held_ >= MAX_HELD) give_nested(thread);
   }
   if (line.has(Field::communicator)) collective(process, line);
   if (!counts) return;
-  if (enqueues) enqueued(process, line, flow);
   if (line.meaning->node == NodeWork::kernel && line.work == Work::launch)
     launched(process, line.end());
 }
@@ -157,6 +158,8 @@ void Tracks::give_nested(Thread& thread) {
       [&](const NestedCalls::Held& held) {
         endless |= shape_of(held.line) == Shape::endless;
         begin(thread, held.line, {.begin = held.flows, .enqueues = held.enqueues});
+        // Readers look for an arrow's end behind its beginning.
+        if (held.enqueues) enqueued(process(held.line.pid), held.line, held.enqueues);
       },
       [&](const NestedCalls::Held& held) {
         if (shape_of(held.line) == Shape::slice) out_.end(thread.track, held.line);

@@ -10,7 +10,7 @@ CREATE TABLE events (
 CREATE TABLE records (trace LowCardinality(String), record String) ENGINE = MergeTree ORDER BY trace;
 
 CREATE VIEW calls AS
-SELECT * FROM events WHERE isNotNull(id);
+SELECT * FROM events WHERE isNotNull(id) AND type != 'block';
 
 -- What GPUs did, as CUPTI timed it (`--gpu`).
 CREATE VIEW gpu AS
@@ -25,6 +25,10 @@ SELECT * FROM events WHERE type = 'kernel' AND isNull(id) AND op != 'interrupt';
 CREATE VIEW memory AS
 SELECT trace, ts, pid, tid, op, kind, ptr, size, device, id, name FROM calls
 WHERE type = 'memory' AND op IN ('alloc', 'free') AND error = '' AND isNotNull(ret);
+
+-- Blocks of PyTorch's allocator (`--blocks`).
+CREATE VIEW blocks AS
+SELECT trace, ts, pid, tid, op, ptr, size, device, id FROM events WHERE type = 'block';
 
 -- What was asked of NCCL. `identity` is the same for all ranks of a communicator.
 CREATE VIEW collectives AS

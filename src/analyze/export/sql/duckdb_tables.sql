@@ -10,7 +10,7 @@ CREATE TABLE events (
 CREATE TABLE records (trace VARCHAR, record JSON);
 
 CREATE VIEW calls AS
-SELECT * FROM events WHERE id IS NOT NULL;
+SELECT * FROM events WHERE id IS NOT NULL AND type != 'block';
 
 -- What GPUs did, as CUPTI timed it (`--gpu`).
 CREATE VIEW gpu AS
@@ -25,6 +25,10 @@ SELECT * FROM events WHERE type = 'kernel' AND id IS NULL AND op != 'interrupt';
 CREATE VIEW memory AS
 SELECT trace, ts, pid, tid, op, kind, ptr, size, device, id, name FROM calls
 WHERE type = 'memory' AND op IN ('alloc', 'free') AND error IS NULL AND ret IS NOT NULL;
+
+-- Blocks of PyTorch's allocator (`--blocks`).
+CREATE VIEW blocks AS
+SELECT trace, ts, pid, tid, op, ptr, size, device, id FROM events WHERE type = 'block';
 
 -- What was asked of NCCL. `identity` is the same for all ranks of a communicator.
 CREATE VIEW collectives AS
@@ -69,7 +73,7 @@ WHERE asking.type = 'product';
 -- the file has been loaded.
 CREATE VIEW books AS
 WITH
-  loaded AS (SELECT trace, count(*) AS calls FROM calls GROUP BY trace),
+  loaded AS (SELECT trace, count(*) AS calls FROM events WHERE id IS NOT NULL GROUP BY trace),
   ends AS (SELECT trace, record FROM records WHERE (record->>'type') = 'end')
 SELECT
   header.trace,
