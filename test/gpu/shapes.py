@@ -81,3 +81,19 @@ def run(machine, check, skipped, workloads):
             print(f"        tiles: {answer['tiles_agree']} agree, {answer['tiles_differ']} differ; of no product: "
                   f"{answer['kernels_without_product']}; ambiguous: {answer['ambiguous_kernels']}")
         print(f"        {len(products)} calls, {len(logged)} shapes in cuBLASLt's log")
+    by_counters(machine, check, workloads)
+
+
+def by_counters(machine, check, workloads):
+    """Products that keep the GPU busy for long enough need most of what its counters say, and no more."""
+    name = "shapes, by the GPU's counters"
+    status, _ = machine.traced(sys.executable, f"{workloads}/loops.py", "--only", "matmul", "--rounds", "10", flags=("--inside", "--gpu"))
+    check(f"{name}: status", status == 0, status)
+    check_counters(name, answer_of(machine), check)
+
+
+def check_counters(name, answer, check):
+    tensor, memory = (answer.get("counters", {}).get(what, {}) for what in ("tensor", "memory"))
+    check(f"{name}: tensor cores", not tensor.get("contradicted", True) and tensor["needed_us"] > 0.5 * tensor["counted_us"], tensor)
+    check(f"{name}: memory", not memory.get("contradicted", True) and memory["counted_us"] > memory["needed_us"] > 0, memory)
+    print(f"        needed of what was counted: {tensor} {memory}")

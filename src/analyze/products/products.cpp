@@ -56,11 +56,32 @@ double MatrixProducts::Shape::bytes() const {
   return all * as_double(batch) / 8;
 }
 
+// Small products may be computed by ordinary cores.
+double MatrixProducts::Shape::half_flop() const {
+  constexpr std::uint64_t SMALL = 64;
+  if (std::min({m, n, k}) < SMALL) return 0;
+  std::string type = elements();
+  if (type == "float16" || type == "bfloat16") return flop();
+  if (type.starts_with("float8_e") || type == "int8") return flop() / 2;
+  return type == "float32" && compute == "32f_fast_tf32" ? flop() * 2 : 0;
+}
+
 void MatrixProducts::line(const Line& line) {
-  if (line.kind == LineKind::call)
-    call(line);
-  else if (line.kind == LineKind::gpu_operation)
-    operation(line);
+  switch (line.kind) {
+    case LineKind::call:
+      return call(line);
+    case LineKind::gpu_operation:
+      return operation(line);
+    case LineKind::gpu_sample:
+      return counted_.sample(line);
+    default:
+      return;
+  }
+}
+
+// The counters of what happens in the part may be read after it.
+void MatrixProducts::outside(const Line& line) {
+  if (line.kind == LineKind::gpu_sample) counted_.sample(line);
 }
 
 void MatrixProducts::call(const Line& line) {
@@ -182,8 +203,10 @@ void MatrixProducts::operation(const Line& line) {
   if (!known || known->parent) return unclaimed(line.kernel, {1, line.duration});
   Row& row = rows_[known->row];
   row.gpu = saturating_sum(row.gpu, line.duration);
-  row.timed += !known->timed;
+  if (known->timed) return;
+  row.timed++;
   known->timed = true;
+  if (known->row != NO_SHAPE) counted_.ran(line.ts, row.shape.half_flop(), row.shape.bytes());
 }
 
 void MatrixProducts::operation_of_graph(const Line& line) {

@@ -14,6 +14,7 @@
 #include "analyze/analysis.hpp"
 #include "analyze/derived/calls_by_id.hpp"
 #include "analyze/derived/classes_by_name.hpp"
+#include "analyze/products/counted.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf::analyze {
@@ -27,6 +28,9 @@ class MatrixProducts : public Analysis {
 
     double flop() const;   // of one run
     double bytes() const;  // that one run reads and writes at least; 0: not known
+    // What tensor cores do of it, by how many FLOP of half precision take as long; 0: it may be
+    // computed without them.
+    double half_flop() const;
     std::string elements() const { return types.substr(0, types.find(',')); }
   };
   struct Row {
@@ -49,10 +53,13 @@ class MatrixProducts : public Analysis {
   explicit MatrixProducts(const Names& names) : names_(names), classes_(names) {}
 
   void line(const Line& line) override;
+  void outside(const Line& line) override;
   void finish(const TraceFacts& facts) override;
 
   const std::vector<Row>& rows() const { return sorted_; }  // those that took longest first
   const Books& books() const { return books_; }
+  // Of products that ran by themselves: when those of graphs ran is not followed.
+  const CountedActivity& counted() const { return counted_; }
   bool measured() const { return measured_; }
   bool were_recorded() const { return were_recorded_; }
   const std::string& gpu() const { return gpu_; }  // the one kind that there is; empty: several
@@ -111,6 +118,7 @@ class MatrixProducts : public Analysis {
   std::size_t nodes_kept_ = 0;
   bool measured_ = false, were_recorded_ = false;
   std::string gpu_;
+  CountedActivity counted_;
 };
 
 Json products_json(const MatrixProducts& products);

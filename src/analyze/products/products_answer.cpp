@@ -200,6 +200,56 @@ void add_notes(Page& page, const MatrixProducts& products, KnownPeaks peaks) {
         2);
 }
 
+// What was counted, and what products needed of it, in ns.
+struct Checked {
+  double counted = 0, needed = 0, doubt = 0;
+  bool tells() const { return counted > 10 * doubt; }  // it is more than rounding
+  // Data sheets round what a GPU can do.
+  bool contradicted() const { return tells() && needed > 1.05 * (counted + doubt); }
+  double percent() const { return counted > 0 ? 100 * needed / counted : 0; }
+};
+
+struct CheckedByCounters {
+  Checked tensor, memory;
+};
+
+std::optional<CheckedByCounters> checked(const MatrixProducts& products, KnownPeaks peaks) {
+  auto totals = products.counted().totals();
+  if (!peaks || !totals) return std::nullopt;
+  // A TFLOP/s is 1,000 a ns; a GB/s is a byte a ns.
+  return CheckedByCounters{
+      {totals->tensor_ns, totals->half_flop / (peaks->half * 1e3), totals->doubt_ns},
+      {totals->dram_ns, totals->bytes / peaks->bandwidth, totals->doubt_ns}};
+}
+
+Json checked_json(const Checked& check) {
+  return {{"counted_us", std::round(check.counted) / 1e3},
+          {"needed_us", std::round(check.needed) / 1e3},
+          {"doubt_us", std::round(check.doubt) / 1e3},
+          {"contradicted", check.contradicted()}};
+}
+
+std::string time_of(double ns) { return human_time(static_cast<std::uint64_t>(std::llround(ns))); }
+
+void add_check(Page& page, std::string_view what, const Checked& check, std::string_view why_more) {
+  if (!check.tells()) return;
+  page.paragraph(fmt::format("By the GPU's counters, {} active for {}; at its peak, these products "
+                             "need at least {} ({:.0f} %).{}",
+                             what, time_of(check.counted), time_of(check.needed), check.percent(),
+                             check.contradicted() ? why_more : ""),
+                 2);
+}
+
+void add_checks(Page& page, const MatrixProducts& products, KnownPeaks peaks) {
+  auto by_counters = checked(products, peaks);
+  if (!by_counters) return;
+  add_check(page, "tensor cores were", by_counters->tensor,
+            " That is more than there was: a shape, a type or a count is wrong.");
+  add_check(page, "memory was", by_counters->memory,
+            " That is more than there was: matrices were in the GPU's cache, or a shape, a type or "
+            "a count is wrong.");
+}
+
 }  // namespace
 
 Json products_json(const MatrixProducts& products) {
@@ -216,6 +266,9 @@ Json products_json(const MatrixProducts& products) {
                {"tiles_agree", books.tiles_agree},
                {"tiles_differ", books.tiles_differ},
                {"left_out", books.left_out}};
+  if (auto by_counters = checked(products, peaks))
+    json["counters"] = {{"tensor", checked_json(by_counters->tensor)},
+                        {"memory", checked_json(by_counters->memory)}};
   if (peaks)
     json["peaks"] = {{"gpu", peaks->name},  {"fp64", peaks->fp64},         {"fp32", peaks->fp32},
                      {"tf32", peaks->tf32}, {"half", peaks->half},         {"fp8", peaks->fp8},
@@ -238,6 +291,7 @@ void add_products(Page& page, const MatrixProducts& products, std::size_t at_mos
       page.paragraph(fmt::format("{} more are not shown (--top).", rows.size() - shown), 2);
   }
   add_notes(page, products, peaks);
+  if (!rows.empty()) add_checks(page, products, peaks);
 }
 
 }  // namespace cudabpf::analyze
