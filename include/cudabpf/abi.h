@@ -40,13 +40,12 @@ enum cb_kind {
   CB_STACK = 19,         /* what the number of a stack stands for: cb_stack (stacks.h) */
   CB_CALL_STACK = 20,    /* the stack of a call that began: cb_call_stack */
   CB_PYTHON = 21,        /* whether the process's Python is followed: cb_python */
-  CB_LT_LAYOUT = 22, /* what lies where in cuBLASLt's descriptors: cb_lt_layout (descriptors.h) */
-  CB_HOLDER = 23,    /* whose code made the call that began: cb_head, then the path of its file */
+  CB_LT_LAYOUT = 22,   /* what lies where in cuBLASLt's descriptors: cb_lt_layout (descriptors.h) */
+  CB_HOLDER = 23,      /* whose code made the call that began: cb_head, then the path of its file */
+  CB_BLAS_HANDLE = 26, /* what cuBLAS says of a handle: cb_blas_handle (descriptors.h) */
   /* What the kernel side says to its source alone: */
   CB_WALK = 24,   /* the Python frames of a call that returns: cb_walk (walks.h) */
   CB_CALLER = 25, /* from where a call was made, of which the source makes CB_HOLDER */
-  /* From inside alone: */
-  CB_BLAS_HANDLE = 26, /* what cuBLAS says of a handle: cb_blas_handle (descriptors.h) */
 };
 
 enum cb_flag {
@@ -59,8 +58,7 @@ enum cb_flag {
   CB_RETURN_UNSEEN =
       32, /* an entry without a return record: watching the return would kill the program */
   CB_STATUS_UNSEEN = 64, /* an exit whose status is not known */
-  CB_PAYLOAD = 128, /* an entry: behind the structs, a word says where more of it is kept, in the
-                       memory of a capture */
+  CB_PAYLOAD = 128,      /* an entry: behind the structs, where a capture's memory has more of it */
 };
 
 /* Every record begins with this. */

@@ -110,6 +110,8 @@ WHO_HELD = "test/golden/who_held.jsonl"
 for subcommand in ("summary", "memory", "errors"):
     ANSWERS[f"{subcommand}-who-held"] = [subcommand, WHO_HELD]
 ANSWERS["memory-by-holder"] = ["memory", "--by", "holder", "--top", "3", WHO_HELD]
+# PyTorch and NCCL on a GPU, with what the driver itself takes.
+ANSWERS["memory-driver"] = ["memory", "--top", "3", "traces/h200-memory.jsonl.zst"]
 STATUS = {"diff-conditions": 118, "diff-repeated": 118, "diff-graphs": 119, "diff-measured": 118,
           "diff-measured-otherwise": 119}  # of others: 0
 cudabpf = ""  # pylint: disable=invalid-name

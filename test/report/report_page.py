@@ -20,6 +20,7 @@ TRACES = {
     "ranges": ROOT / "traces/example-ranges.jsonl.zst",
     "python": ROOT / "traces/h200-slow-token.jsonl.zst",
     "graphs": ROOT / "test/golden/graphs.jsonl",
+    "memory": ROOT / "traces/h200-memory.jsonl.zst",
     "ran-out": ROOT / "test/golden/who_held.jsonl",
     "lossy": ROOT / "test/golden/trace.jsonl",
     "tracks": ROOT / "test/golden/gpu_tracks.jsonl.zst",

@@ -112,6 +112,22 @@ test("energy is that of energy, or why there is none", async () => {
   });
 });
 
+test("who holds memory, and what the driver takes, is what memory answers", () => opened("memory", async (page) => {
+  const { asked_by, driver, blocks } = json("memory").memory.memory;
+  await page.locator("#tab-memory").click();
+  const of = async (caption) => rows(page, page.locator("#panel .table").filter({ hasText: caption }));
+  assert.deepEqual((await of("whose code asked for it")).map((row) => [row[0], plain(row.at(-1))]), asked_by.gpu.map((one) => [one.holder, one.allocations]));
+  const [{ pid, most }] = driver.processes;
+  const names = most.shares.map(({ holder, function: name }) => holder ?? `the driver, in ${name}`);
+  assert.ok(names.includes("libnccl.so.2") && names.includes("the driver, in cuLaunchKernel"));
+  assert.deepEqual((await of(`GPU memory of process ${pid} python3`)).map((row) => [row[0], plain(row.at(-1))]),
+    most.shares.map((one, index) => [names[index], one.objects]));
+  assert.match((await page.locator("#panel .note").allTextContents()).join(" "), /3\.85 MiB is unexplained\./);
+  const [one] = blocks.allocators;
+  const held = [["most allocated", one.most_allocated], ["most reserved", one.most_reserved], ["most not allocated", one.most_unused], ["at the end", one.end]];
+  assert.deepEqual(new Map((await of("PyTorch's blocks")).map((row) => [row[0], plain(row[2])])), new Map(held.map(([when, level]) => [when, level.blocks])));
+}));
+
 test("who held the memory when it ran out is what errors answers", () => opened("ran-out", async (page) => {
   const { first: [out] } = json("ran-out").errors.ran_out;
   await page.locator("#tab-errors").click();

@@ -38,7 +38,7 @@ Json moment_json(const Memory& memory, const std::optional<Moment>& moment) {
 std::string share_text(const Memory& memory, const Share& share) {
   std::string name = printable(std::string(memory.names().text(share.name)));
   if (share.of == Share::Of::others) return "all others";
-  if (share.of == Share::Of::asked) return share.name ? name : "(unknown)";
+  if (share.of == Share::Of::asked) return share.name ? name : "allocations, of an unknown holder";
   return "the driver, in " + (share.name ? name : "calls that are not in the trace");
 }
 

@@ -47,7 +47,20 @@ export interface Block {
   age_us?: number; fate?: string;
 }
 export interface MemoryPeak { bytes: number; ts: number; blocks: number; largest?: Block[] }
+// What a file's code asked for.
+export interface AskedRow { holder?: string | null; at_peak: number; held: number; allocations: number }
+// What the driver took of a process's GPUs: for what a library asked for, or for itself in calls of a function.
+export interface DriverShare { holder?: string | null; function?: string | null; others?: boolean; bytes: number; objects: number }
+export interface DriverMoment { ts: number; nvml: number; unexplained: number; shares: DriverShare[] }
+// Blocks of PyTorch's allocator, beside what it had reserved.
+export interface BlocksLevel { ts: number; blocks: number; allocated: number; reserved: number; unused: number }
+export interface Allocator {
+  pid: number; comm?: string; device: number; most_allocated: BlocksLevel; most_reserved: BlocksLevel; most_unused: BlocksLevel; end: BlocksLevel;
+}
 export interface MemoryAnswer {
+  asked_by?: { gpu: AskedRow[] };
+  driver?: { processes: { pid: number; comm?: string; most?: DriverMoment | null }[] };
+  blocks?: { allocators: Allocator[] };
   all: {
     peak: { gpu: MemoryPeak; host: MemoryPeak };
     curve: { from_us: number; step_us: number; bytes: Record<string, number[]> };

@@ -1,6 +1,6 @@
 // The tables of the subcommands' answers, each with links to where in time its rows are.
 import type {
-  Answers, Block, CallRow, ClassRow, ExitRow, FailureRow, Gap, GraphRow, IoctlRow, KernelRow, MeasuredGap, HeldPart, OpenRow, ProcessRow,
+  Allocator, Answers, AskedRow, Block, BlocksLevel, CallRow, ClassRow, DriverMoment, DriverShare, ExitRow, FailureRow, Gap, GraphRow, IoctlRow, KernelRow, MeasuredGap, HeldPart, OpenRow, ProcessRow,
 } from "../data/answers";
 import type { Timeline } from "../data/timeline";
 import { h } from "../dom";
@@ -88,8 +88,43 @@ const blocksOf = ({ columns }: Answers, places: Places) => (caption: string, row
   columns: columnsOf(columns.blocks, rows),
 });
 
+const named = (pid: number, comm?: string): string => `process ${pid}${comm ? ` ${comm}` : ""}`;
+const sized = <Row>(title: string, value: (row: Row) => number): Column<Row> => ({ ...number<Row>(title, value, bytes), kind: "bar" });
+
+function askedFor(rows: AskedRow[]): HTMLElement[] {
+  return rows.length ? [tableOf<AskedRow>({
+    caption: "GPU memory by whose code asked for it", rows, sortBy: 1, columns: [
+      { title: "holder", value: ({ holder }) => holder ?? "(unknown)", wide: true }, sized("at the peak", (row) => row.at_peak),
+      number("at the end", (row) => row.held, bytes), number("allocations", (row) => row.allocations)],
+  })] : [];
+}
+
+function takenBy({ holder, function: name, others }: DriverShare): string {
+  if (others) return "all others";
+  if (name !== undefined) return `the driver, in ${name ?? "calls that are not in the trace"}`;
+  return holder ?? "allocations, of an unknown holder";
+}
+
+const balance = (pid: number, comm: string | undefined, { ts, nvml, unexplained, shares }: DriverMoment): HTMLElement => tableOf<DriverShare>({
+  caption: `GPU memory of ${named(pid, comm)} at ${moment(ts)}: ${bytes(nvml)}, as NVML says`, rows: shares, sortBy: 1,
+  note: unexplained < 0 ? `${bytes(-unexplained)} more than NVML says.` : `${bytes(unexplained)} is unexplained.`,
+  columns: [{ title: "for", value: takenBy, wide: true }, sized("size", (row) => row.bytes), number("pieces", (row) => row.objects)],
+});
+
+function allocator({ pid, comm, device, ...levels }: Allocator): HTMLElement {
+  const rows: (BlocksLevel & { when: string })[] = [
+    { when: "most allocated", ...levels.most_allocated }, { when: "most reserved", ...levels.most_reserved },
+    { when: "most not allocated", ...levels.most_unused }, { when: "at the end", ...levels.end }];
+  return tableOf<BlocksLevel & { when: string }>({
+    caption: `PyTorch's blocks: ${named(pid, comm)}, GPU ${device}`, rows, sortBy: 5, columns: [
+      { title: "when", value: ({ when }) => when }, number("at", (row) => row.ts, moment), number("blocks", (row) => row.blocks),
+      number("allocated", (row) => row.allocated, bytes), number("reserved", (row) => row.reserved, bytes), sized("not allocated", (row) => row.unused)],
+  });
+}
+
 function memory(all: Answers, places: Places): HTMLElement[] {
   const { answers, trace } = all;
+  const { asked_by, driver, blocks: ofTorch } = answers.memory.memory;
   const { peak } = answers.memory.memory.all, never = answers.memory.memory.never_freed?.largest ?? [];
   const end = trace.duration_us * 1000;
   const blocks = blocksOf(all, places);
@@ -97,6 +132,9 @@ function memory(all: Answers, places: Places): HTMLElement[] {
     blocks(`What held GPU memory at its peak: ${bytes(peak.gpu.bytes)} at ${moment(peak.gpu.ts)}`, peak.gpu.largest ?? [], peak.gpu.ts,
       peak.gpu.blocks > (peak.gpu.largest?.length ?? 0) ? `The largest of ${count(peak.gpu.blocks)} blocks.` : ""),
     ...(peak.host.bytes ? [blocks(`Pinned host memory at its peak: ${bytes(peak.host.bytes)}`, peak.host.largest ?? [], peak.host.ts)] : []),
+    ...askedFor(asked_by?.gpu ?? []),
+    ...(driver?.processes ?? []).flatMap(({ pid, comm, most }) => (most ? [balance(pid, comm, most)] : [])),
+    ...(ofTorch?.allocators ?? []).map(allocator),
     ...(never.length ? [blocks("Never freed", never, end)] : []),
   ];
 }
