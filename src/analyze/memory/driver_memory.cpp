@@ -37,7 +37,8 @@ void DriverMemory::line(const Line& line) {
 }
 
 void DriverMemory::request(const Line& line) {
-  bool takes = line.object_class == memory_class_ && line.name != free_ && line.has(Field::size);
+  bool takes = line.object_class == memory_class_ && line.name != free_ && line.has(Field::size) &&
+               line.size <= MOST_BYTES;
   bool frees = line.name == free_;
   if ((!takes && !frees) || !line.process || refused(line, ok_) || !line.has(Field::client) ||
       !line.has(Field::object))

@@ -57,6 +57,8 @@ class DriverMemory {
 
  private:
   static constexpr std::size_t MOST_OBJECTS = std::size_t{1} << 20;  // at once, of all processes
+  // No GPU has as much, and so many objects of that size add up.
+  static constexpr std::uint64_t MOST_BYTES = std::uint64_t{1} << 43;
   static constexpr std::size_t MOST_SHARES = 256, MOST_PROCESSES = 4096;
 
   struct Object {
