@@ -71,7 +71,7 @@ void DriverMemory::settle(Live& live, std::uint64_t ts) {
   std::ranges::stable_sort(moment.shares, [](const Share& a, const Share& b) {
     return std::tuple(b.bytes, a.of, a.name.id) < std::tuple(a.bytes, b.of, b.name.id);
   });
-  if (!live.known.most || moment.nvml > live.known.most->nvml) live.known.most = moment;
+  if (moment.nvml > live.known.most.nvml) live.known.most = moment;
   live.known.last = std::move(moment);
 }
 
@@ -197,9 +197,8 @@ void DriverMemory::leave(std::uint64_t process, std::uint64_t ts) {
 
 void DriverMemory::finish() {
   while (!live_.empty()) leave(live_.begin()->first, Part::OPEN);
-  auto most = [](const OfProcess& one) { return one.most ? one.most->nvml : 0; };
-  std::ranges::stable_sort(processes_, [&](const OfProcess& a, const OfProcess& b) {
-    return std::tuple(most(b), a.pid) < std::tuple(most(a), b.pid);
+  std::ranges::stable_sort(processes_, [](const OfProcess& a, const OfProcess& b) {
+    return std::tuple(b.most.nvml, a.pid) < std::tuple(a.most.nvml, b.pid);
   });
 }
 

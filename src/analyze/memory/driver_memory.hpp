@@ -28,7 +28,7 @@ class DriverMemory {
     std::uint64_t bytes = 0, objects = 0;
   };
   struct Moment {
-    std::uint64_t ts = 0, nvml = 0;  // what NVML said, of all GPUs
+    std::uint64_t ts = 0, nvml = 0;  // what NVML said, of all GPUs; 0: there was no such moment
     std::vector<Share> shares;       // the largest first
     std::uint64_t taken() const { return own() + asked(); }
     std::uint64_t own() const;  // with the shares that found no room
@@ -37,8 +37,8 @@ class DriverMemory {
   struct OfProcess {
     std::uint32_t pid = 0;
     Name comm;
-    bool from_start = false;           // it had no memory before the trace
-    std::optional<Moment> most, last;  // none: NVML said nothing while its memory was steady
+    bool from_start = false;  // it had no memory before the trace
+    Moment most, last;        // of those when its memory was steady
   };
 
   DriverMemory(Names& names, Part part);

@@ -22,16 +22,16 @@ Json share_json(const Memory& memory, const Share& share) {
           {"objects", share.objects}};
 }
 
-Json moment_json(const Memory& memory, const std::optional<Moment>& moment) {
-  if (!moment) return {};
+Json moment_json(const Memory& memory, const Moment& moment) {
+  if (!moment.nvml) return {};
   Json shares = Json::array();
-  for (const Share& share : moment->shares) shares.push_back(share_json(memory, share));
-  return {{"ts", moment->ts},
-          {"nvml", moment->nvml},
-          {"asked_for", moment->asked()},
-          {"driver", moment->own()},
+  for (const Share& share : moment.shares) shares.push_back(share_json(memory, share));
+  return {{"ts", moment.ts},
+          {"nvml", moment.nvml},
+          {"asked_for", moment.asked()},
+          {"driver", moment.own()},
           {"unexplained",
-           static_cast<std::int64_t>(moment->nvml) - static_cast<std::int64_t>(moment->taken())},
+           static_cast<std::int64_t>(moment.nvml) - static_cast<std::int64_t>(moment.taken())},
           {"shares", shares}};
 }
 
@@ -43,7 +43,7 @@ std::string share_text(const Memory& memory, const Share& share) {
 }
 
 void add_balance(Page& page, const Memory& memory, const DriverMemory::OfProcess& one) {
-  const Moment& moment = *one.most;
+  const Moment& moment = one.most;
   Table table(fmt::format("GPU memory of {}, at {}",
                           process_name(one.pid, memory.names().text(one.comm)), page.at(moment.ts)),
               {{"bytes"}, {"share"}});
@@ -84,7 +84,7 @@ void add_driver_memory(Page& page, const Memory& memory) {
   if (!driver.any() || memory.is_by_place()) return;
   std::size_t balanced = 0;
   for (const DriverMemory::OfProcess& one : driver.processes())
-    if (one.most && balanced++ < TABLES_SHOWN) add_balance(page, memory, one);
+    if (one.most.nvml && balanced++ < TABLES_SHOWN) add_balance(page, memory, one);
   if (balanced > TABLES_SHOWN)
     page.paragraph(
         count_of(balanced - TABLES_SHOWN, "more process is", "more processes are") + " in --json.",
