@@ -3,9 +3,9 @@
  * shares with cudabpf.
  *
  * The law here: a call's path has no lock, no allocation and no system call, except where a thread
- * or a process makes its first call, or where the call was given memory to read that is not on the
- * thread's stack. What the program gave to a call is never dereferenced unless it is known to be
- * mapped.
+ * or a process makes its first call, or where the call was given memory to read that is neither on
+ * the thread's stack nor on the heap. What the program gave to a call is never dereferenced unless
+ * it is known to be mapped: memory.c.
  */
 #ifndef CUDABPF_INSIDE_INSIDE_H
 #define CUDABPF_INSIDE_INSIDE_H
@@ -159,6 +159,8 @@ struct ci_part {
   void* to;
   __u64 from, size;
 };
+/* From now on what brk() has given is read directly, if that is certain to be mapped. */
+HIDDEN void ci_find_heap(void);
 HIDDEN bool ci_read_parts(const struct ci_part* parts, unsigned count, __u64 sp);
 /* How many words from `at` on can be read, at most `most`, which lie on at most two pages: if the
  * second page is not there, those on the first. `sp` is the stack pointer. */
@@ -250,8 +252,9 @@ HIDDEN long ci_map_away(enum ci_away place, __u64 size, int protection, int flag
 /* A gap of at least `size` bytes in the address space of which every byte is within reach of a
  * jump from all of [from, to); 0: there is none. */
 HIDDEN __u64 ci_find_gap(__u64 from, __u64 to, __u64 size);
-/* Where the memory begins that brk() gives; 0: it has given none. */
-HIDDEN __u64 ci_heap_begin(void);
+/* Where the heap begins that ends there and is mapped from one end to the other; 0: there is none.
+ */
+HIDDEN __u64 ci_heap_until(__u64 end);
 HIDDEN bool ci_has_debugger(void);
 /* No signal's handler runs in this thread until they are restored. */
 HIDDEN __u64 ci_block_signals(void);

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Reads memory that a call was given. Nothing says that it is mapped, so the kernel reads it, but
  * for two kinds: the thread's own stack above the call, once the kernel has found it mapped; and
- * the memory that brk() has given, which stays mapped as long as anything is allocated there. */
+ * the memory that brk() has given, which was found to be mapped as a whole, and of which libc gives
+ * back only the end, where nothing is allocated. */
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include "inside.h"
 
-OLD_VERSION(sbrk);
+/* libc's own: where the memory ends that brk() has given. sbrk() could be the program's. */
+extern void* __curbrk __attribute__((weak));
 
 #define PAGE 4096ULL
 #define STACK_PAGES 16       /* memory this far above the stack pointer is taken for the stack */
 #define BRIDGED (256 * PAGE) /* the largest gap between two parts of one stack */
+
+void ci_find_heap(void) {
+  __u64 end = &__curbrk ? (__u64)__curbrk : 0;
+  bool is_the_break = end && end == (__u64)ci_system(SYS_brk, 0, 0, 0, 0, 0, 0);
+  ci_process->heap = is_the_break ? ci_heap_until(end) : 0;
+}
 
 static long read_by_kernel(void* to, __u64 size, const struct iovec* from, unsigned parts) {
   struct iovec here = {to, size};
@@ -68,7 +75,7 @@ static bool is_on_stack(__u64 from, __u64 size, __u64 sp) {
 
 static bool is_on_heap(__u64 from, __u64 size) {
   if (!ci_process->heap || from < ci_process->heap) return false;
-  __u64 end = (__u64)sbrk(0); /* a variable of libc's */
+  __u64 end = (__u64)__atomic_load_n(&__curbrk, __ATOMIC_RELAXED);
   return from < end && end - from >= size;
 }
 

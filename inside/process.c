@@ -144,7 +144,7 @@ static void settle(void) {
 static void enter_shared(struct ci_shared* shared, __u64 size) {
   ci_process->shared = shared;
   ci_process->ring_size = (size - CI_RINGS_AT) / CI_RINGS;
-  ci_process->heap = ci_heap_begin();
+  ci_find_heap();
   ci_process->pid = own(SYS_getpid);
   ci_process->generation = ++generations;
   become(CI_TRACED);

@@ -118,20 +118,33 @@ __u64 ci_find_gap(__u64 from, __u64 to, __u64 size) {
   return best;
 }
 
-__u64 ci_heap_begin(void) {
+static bool is_heap(const char* line) {
+  static const char name[] = " [heap]";
+  for (; *line; line++) {
+    if (*line == '/') return false; /* a file, which may be named anything */
+    size_t i = 0;
+    while (name[i] && line[i] == name[i]) i++;
+    if (!name[i] && !line[i]) return true;
+  }
+  return false;
+}
+
+__u64 ci_heap_until(__u64 end) {
   struct lines lines;
   if (!open_lines(&lines, "/proc/self/maps")) return 0;
-  static const char name[] = " [heap]";
-  __u64 begin = 0;
-  for (const char* line; !begin && (line = next_line(&lines));) {
-    const char* at = line;
-    while (*at && *at != '[') at++;
-    size_t i = 0;
-    while (at > line && name[i] && at[i - 1] == name[i]) i++;
-    if (!name[i] && !at[i - 1]) begin = number(&line, 16);
+  __u64 begin = 0, until = 0;
+  bool whole = true;
+  for (const char* line; (line = next_line(&lines));) {
+    if (!is_heap(line)) continue;
+    __u64 from = number(&line, 16);
+    if (*line == '-') line++;
+    __u64 to = number(&line, 16);
+    if (!begin) begin = until = from;
+    whole = whole && from == until && line[0] == ' ' && line[1] == 'r';
+    until = to;
   }
   close_lines(&lines);
-  return begin;
+  return whole && until - PAGE < end && end <= until ? begin : 0;
 }
 
 bool ci_has_debugger(void) {

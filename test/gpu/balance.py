@@ -28,6 +28,8 @@ def balance(machine, check, name, command, flags):
     check(f"{name}: nothing else is lost", not losses, losses)
     last = answer["memory"]["driver"]["processes"][0]["last"]
     check(f"{name}: NVML's figure is what the program got", last and last["nvml"] == known["nvml"], (last, known))
+    if not last:
+        return
     explained = (last["asked_for"] + last["driver"]) / last["nvml"]
     check(f"{name}: {100 * explained:.1f} % is explained", EXPLAINED <= explained <= 1, last)
     held = {share["holder"]: share["bytes"] for share in last["shares"] if share.get("holder") in known["held"]}

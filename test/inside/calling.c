@@ -15,28 +15,42 @@ void calling_into(void* shared) {
                                     .pid = (__u32)getpid(),
                                     .generation = ++generation,
                                     .shared = shared,
-                                    .ring_size = CALLING_RING_SIZE,
-                                    .heap = ci_heap_begin()};
+                                    .ring_size = CALLING_RING_SIZE};
+  ci_find_heap();
 }
 
 void calling_unread_for(unsigned seconds) { ci_process->reads_at -= seconds; }
 
 void calling_as_a_child(void) { memset(ci_process, 0, sizeof(*ci_process)); }
 
-bool calling(const void* plan, const void* reads, bool launch,
-             const uint64_t arguments[CALLING_WORDS], int32_t result) {
-  struct ci_entry entry = {.launch = launch, .above = CALLING_WORDS - CI_REGISTER_ARGS};
-  memcpy(&entry.plan, plan, sizeof(entry.plan));
-  if (reads) memcpy(entry.reads, reads, sizeof(entry.reads));
+static bool call(struct ci_entry* entry, const uint64_t arguments[CALLING_WORDS], int32_t result) {
   /* The return address, and what lies above it. */
   __u64 stack[1 + CALLING_WORDS - CI_REGISTER_ARGS] = {0};
   memcpy(stack + 1, arguments + CI_REGISTER_ARGS, sizeof(stack) - sizeof(*stack));
-  struct ci_frame frame = {.entry = &entry, .sp = (__u64)stack};
+  struct ci_frame frame = {.entry = entry, .sp = (__u64)stack};
   memcpy(frame.args, arguments, sizeof(frame.args));
   if (!ci_enter(&frame)) return false;
   frame.result = (__u32)result;
   ci_leave(&frame);
   return true;
+}
+
+bool calling(const void* plan, const void* reads, bool launch,
+             const uint64_t arguments[CALLING_WORDS], int32_t result) {
+  struct ci_entry entry = {.launch = launch, .above = CALLING_WORDS - CI_REGISTER_ARGS};
+  memcpy(&entry.plan, plan, sizeof(entry.plan));
+  if (reads) memcpy(entry.reads, reads, sizeof(entry.reads));
+  return call(&entry, arguments, result);
+}
+
+bool calling_with_handle(const void* plan, uint64_t handle, const void* stream_of,
+                         const void* math_of) {
+  struct ci_entry entry = {.above = CALLING_WORDS - CI_REGISTER_ARGS,
+                           .stream_of = (int (*)(__u64, __u64*))stream_of,
+                           .math_of = (int (*)(__u64, __u32*))math_of};
+  memcpy(&entry.plan, plan, sizeof(entry.plan));
+  const uint64_t arguments[CALLING_WORDS] = {handle};
+  return call(&entry, arguments, 0);
 }
 
 struct wanted {

@@ -27,6 +27,11 @@ void calling_as_a_child(void);
 bool calling(const void* plan, const void* reads, bool launch,
              const uint64_t arguments[CALLING_WORDS], int32_t result);
 
+/* The same of a function that is given a handle of cuBLAS, which these are asked about:
+ * int (*)(uint64_t handle, uint64_t* stream), int (*)(uint64_t handle, uint32_t* math). */
+bool calling_with_handle(const void* plan, uint64_t handle, const void* stream_of,
+                         const void* math_of);
+
 /* Puts the library between the library at this address and the functions that it imports. */
 void calling_watches_imports(const void* address);
 

@@ -265,6 +265,56 @@ TEST_CASE("A kernel's name is recorded at its first launch, and again when handl
   CHECK(names() == 1);
 }
 
+namespace {
+
+constexpr std::uint64_t HANDLE = 0xb1a5;
+// What is set in all handles, and what asking returns.
+std::uint64_t stream_set = 0;
+std::uint32_t math_set = 0;
+int asked = 0;
+
+int stream_of(std::uint64_t, std::uint64_t* stream) { return *stream = stream_set, asked; }
+int math_of(std::uint64_t, std::uint32_t* math) { return *math = math_set, errno = 1, asked; }
+
+}  // namespace
+
+TEST_CASE("What is set in a handle is recorded before a product if it is not known") {
+  abi::cb_plan plan = plan_of(1);
+  TracedProcess process;
+  auto told = [&](std::uint64_t handle = HANDLE) {
+    std::vector<std::array<std::uint64_t, 3>> all;
+    errno = 0;
+    calling_with_handle(&plan, handle, reinterpret_cast<const void*>(stream_of),
+                        reinterpret_cast<const void*>(math_of));
+    CHECK(errno == 0);
+    for (const Record& record : process.read_all())
+      if (record.head.kind == abi::CB_BLAS_HANDLE)
+        all.push_back({record.words.at(0), record.words.at(1), record.words.at(2)});
+    return all;
+  };
+  using All = std::vector<std::array<std::uint64_t, 3>>;
+  stream_set = 5, math_set = 3;
+  CHECK(told() == All{{HANDLE, 5, 3}});
+  CHECK(told().empty());
+  stream_set = 6;
+  CHECK(told() == All{{HANDLE, 6, 3}});
+  math_set = 0;
+  CHECK(told() == All{{HANDLE, 6, 0}});
+  CHECK(told(HANDLE + 1) == All{{HANDLE + 1, 6, 0}});
+  asked = 1;
+  stream_set = 7;
+  CHECK(told().empty());  // it is no handle
+  asked = 0;
+  CHECK(told() == All{{HANDLE, 7, 0}});
+  // Records that are lost may have been such.
+  while (!process.counted(abi::CB_DROPPED_ENTRY))
+    calling_with_handle(&plan, HANDLE, reinterpret_cast<const void*>(stream_of),
+                        reinterpret_cast<const void*>(math_of));
+  process.read_all();
+  CHECK(told() == All{{HANDLE, 7, 0}});
+  CHECK(told().empty());
+}
+
 TEST_CASE("Memory on the stack is read where it is mapped") {
   EdgeOfMemory edge;
   std::uint64_t word = 0;

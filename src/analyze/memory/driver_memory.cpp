@@ -5,6 +5,7 @@
 
 #include "analyze/derived/processes.hpp"
 #include "analyze/gpu_samples.hpp"
+#include "util/limited.hpp"
 
 namespace cudabpf::analyze {
 
@@ -90,9 +91,8 @@ void DriverMemory::take(Live& live, const Line& line) {
   }
   changes(live, line.end());
   Client& client = live.clients[line.client];
-  auto [at, is_new] = client.objects.try_emplace(line.object);
-  if (!is_new) drop(live, at->second);  // how it was freed is lost
-  Object& object = at->second;
+  forget(live, client, line.object);  // if it is there, how it was freed is lost
+  Object& object = client.objects[line.object];
   object = {line.parent_object, line.size, share_of(live, Share::Of::own, {})};
   client.below[object.parent].insert(line.object);
   live.shares[object.share].bytes += object.bytes;
@@ -109,30 +109,37 @@ void DriverMemory::drop(Live& live, const Object& object) {
   objects_--;
 }
 
+void DriverMemory::forget(Live& live, Client& client, std::uint64_t handle) {
+  auto at = client.objects.find(handle);
+  if (at == client.objects.end()) return;
+  drop(live, at->second);
+  auto siblings = client.below.find(at->second.parent);
+  if (siblings != client.below.end()) {
+    siblings->second.erase(handle);
+    if (siblings->second.empty()) client.below.erase(siblings);
+  }
+  client.objects.erase(at);
+}
+
 // Whatever is below an object goes with it.
 void DriverMemory::give_back(Live& live, const Line& line) {
-  auto client = live.clients.find(line.client);
-  if (client == live.clients.end()) return;
-  auto& [objects, below] = client->second;
-  if (line.object == line.client) {
-    changes(live, line.end());
-    for (const auto& [handle, object] : objects) drop(live, object);
-    live.clients.erase(client);
-  } else if (auto children = below.find(line.object); children != below.end()) {
-    changes(live, line.end());
-    for (std::uint64_t handle : children->second)
-      if (auto at = objects.find(handle); at != objects.end() && at->second.parent == line.object) {
-        drop(live, at->second);
-        objects.erase(at);
-      }
-    below.erase(children);
-  } else if (auto at = objects.find(line.object); at != objects.end()) {
-    changes(live, line.end());
-    drop(live, at->second);
-    if (auto siblings = below.find(at->second.parent); siblings != below.end())
-      siblings->second.erase(line.object);
-    objects.erase(at);
+  auto at = live.clients.find(line.client);
+  if (at == live.clients.end()) return;
+  Client& client = at->second;
+  auto children = client.below.find(line.object);
+  bool is_client = line.object == line.client;
+  if (!is_client && children == client.below.end() && !client.objects.contains(line.object)) return;
+  changes(live, line.end());
+  if (is_client) {
+    for (const auto& [handle, object] : client.objects) drop(live, object);
+    client.objects.clear();
+  } else {
+    if (children != client.below.end())
+      for (std::uint64_t handle : HashSet<std::uint64_t>(children->second))
+        forget(live, client, handle);
+    forget(live, client, line.object);
   }
+  if (client.objects.empty()) live.clients.erase(at);
 }
 
 // Only now it is known for what the memory was.
@@ -176,13 +183,17 @@ void DriverMemory::sample(const Line& line) {
 void DriverMemory::nvml_says(Live& live, const GpuSample& sample, const GpuProcess* process) {
   settle(live, sample.ts);
   live.found.reset();
-  if (process && process->memory)
-    live.nvml[sample.device] = *process->memory;
-  else
+  if (!process || !process->memory)
     live.nvml.erase(sample.device);
+  else if (has_room_for(live.nvml, sample.device, MOST_GPUS))
+    live.nvml[sample.device] = {sample.ts, *process->memory};
   std::uint64_t bytes = 0;
-  for (const auto& [gpu, of_gpu] : live.nvml) bytes += of_gpu;
-  if (bytes && sample.ts >= live.changed + STEADY) live.found = {sample.ts, bytes};
+  bool steady = true;
+  for (const auto& [gpu, said] : live.nvml) {
+    steady &= said.first >= live.changed + STEADY;
+    bytes += said.second;
+  }
+  if (bytes && steady) live.found = {sample.ts, bytes};
 }
 
 void DriverMemory::leave(std::uint64_t process, std::uint64_t ts) {

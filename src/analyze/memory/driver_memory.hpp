@@ -58,8 +58,8 @@ class DriverMemory {
  private:
   static constexpr std::size_t MOST_OBJECTS = std::size_t{1} << 20;  // at once, of all processes
   // No GPU has as much, and so many objects of that size add up.
-  static constexpr std::uint64_t MOST_BYTES = std::uint64_t{1} << 43;
-  static constexpr std::size_t MOST_SHARES = 256, MOST_PROCESSES = 4096;
+  static constexpr std::uint64_t MOST_BYTES = std::uint64_t{1} << 42;
+  static constexpr std::size_t MOST_SHARES = 256, MOST_PROCESSES = 4096, MOST_GPUS = 256;
 
   struct Object {
     std::uint64_t parent = 0, bytes = 0;
@@ -77,8 +77,9 @@ class DriverMemory {
     std::map<std::pair<Share::Of, std::uint32_t>, std::size_t> share_numbers;
     // Objects of calls that have not returned.
     HashMap<std::uint64_t, std::vector<std::pair<std::uint64_t, std::uint64_t>>> open_calls;
-    std::map<std::uint32_t, std::uint64_t> nvml;                   // by GPU
-    std::uint64_t changed = 0;                                     // when it did
+    // What it says, and when, by GPU.
+    std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> nvml;  // by GPU
+    std::uint64_t changed = 0;                                              // when it did
     std::optional<std::pair<std::uint64_t, std::uint64_t>> found;  // when NVML said so, and what
   };
 
@@ -92,6 +93,7 @@ class DriverMemory {
   void take(Live& live, const Line& line);
   void give_back(Live& live, const Line& line);
   void drop(Live& live, const Object& object);
+  void forget(Live& live, Client& client, std::uint64_t handle);
   void leave(std::uint64_t process, std::uint64_t ts);
 
   Part part_;

@@ -22,9 +22,9 @@ class CountedActivity {
 
   // Also those outside of the part that is wanted.
   void sample(const Line& line);
-  // A product began to run on a GPU. `half_flop`: of those that tensor cores do, each by how many
-  // of half precision take as long.
-  void ran(std::uint64_t ts, double half_flop, double bytes);
+  // A product ran on a GPU. `half_flop`: of those that tensor cores do, each by how many of half
+  // precision take as long.
+  void ran(std::uint64_t began, std::uint64_t ended, double half_flop, double bytes);
 
   // Nothing: no counters were read meanwhile, or not all the time, or of several GPUs.
   std::optional<Totals> totals() const;
@@ -46,8 +46,8 @@ class CountedActivity {
     double tensor = 0, dram = 0;  // activity, in percent
   };
 
-  TimeBuckets<Needed> needed_;
-  std::uint64_t first_ = 0, last_ = 0;  // when products began
+  TimeBuckets<Needed> needed_;          // when they ended
+  std::uint64_t first_ = 0, last_ = 0;  // when products ran
   std::optional<std::uint32_t> gpu_;
   bool several_ = false;
   std::vector<Window> windows_;

@@ -56,10 +56,10 @@ double MatrixProducts::Shape::bytes() const {
   return all * as_double(batch) / 8;
 }
 
-// Small products may be computed by ordinary cores.
+// Small products, and pedantic ones, may be computed by ordinary cores.
 double MatrixProducts::Shape::half_flop() const {
   constexpr std::uint64_t SMALL = 64;
-  if (std::min({m, n, k}) < SMALL) return 0;
+  if (std::min({m, n, k}) < SMALL || compute.ends_with("_pedantic")) return 0;
   std::string type = elements();
   if (type == "float16" || type == "bfloat16") return flop();
   if (type.starts_with("float8_e") || type == "int8") return flop() / 2;
@@ -206,7 +206,8 @@ void MatrixProducts::operation(const Line& line) {
   if (known->timed) return;
   row.timed++;
   known->timed = true;
-  if (known->row != NO_SHAPE) counted_.ran(line.ts, row.shape.half_flop(), row.shape.bytes());
+  if (known->row != NO_SHAPE)
+    counted_.ran(line.ts, line.end(), row.shape.half_flop(), row.shape.bytes());
 }
 
 void MatrixProducts::operation_of_graph(const Line& line) {

@@ -229,7 +229,10 @@ Json checked_json(const Checked& check) {
           {"contradicted", check.contradicted()}};
 }
 
-std::string time_of(double ns) { return human_time(static_cast<std::uint64_t>(std::llround(ns))); }
+std::string time_of(double ns) {
+  constexpr double MOST = 1e18;
+  return human_time(static_cast<std::uint64_t>(std::llround(std::min(ns, MOST))));
+}
 
 void add_check(Page& page, std::string_view what, const Checked& check, std::string_view why_more) {
   if (!check.tells()) return;

@@ -40,13 +40,13 @@ Products::Handle Products::handle_of(ThreadId thread, const Frame& frame,
                                      std::uint64_t handle) const {
   auto process = processes_.find(thread.pid);
   if (process == processes_.end()) return {};
-  const auto& [handles, told, layout, differ] = process->second;
+  const auto& [handles, told, tells, layout, differ] = process->second;
   // What is lost in between may have said something else.
   if (auto at = told.find(thread.tid); at != told.end() && at->second.handle == handle &&
                                        nothing_lost_between(at->second.drops, frame.drops))
     return at->second.set;
   auto at = handles.find(handle);
-  return at == handles.end() ? Handle{} : at->second;
+  return tells || at == handles.end() ? Handle{} : at->second;
 }
 
 Products::Handle* Products::add(OfProcess& process, std::uint64_t handle) {
@@ -103,7 +103,9 @@ void Products::process_gone(std::uint32_t pid) {
 void Products::on_handle(const Record& record) {
   const abi::cb_head& head = *record.head;
   const abi::cb_blas_handle& said = *record.blas_handle;
-  auto& told = processes_[head.pid].told;
+  OfProcess& process = processes_[head.pid];
+  process.tells = true;
+  auto& told = process.told;
   auto at = told.find(head.tid);
   if (at == told.end()) {
     if (!bounds_.has_memory(Kept::blas_handles, kept_)) {

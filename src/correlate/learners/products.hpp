@@ -47,6 +47,7 @@ class Products : public Learner {
   struct OfProcess {
     HashMap<std::uint64_t, Handle> handles;  // what calls have shown
     HashMap<std::uint32_t, Told> told;       // by thread
+    bool tells = false;                      // so calls that set something may not be recorded
     std::optional<LtLayout> layout;
     bool layouts_differ = false;  // it has loaded several copies
   };

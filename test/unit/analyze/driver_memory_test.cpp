@@ -151,6 +151,11 @@ TEST_CASE("Memory that the driver gave back is in no share") {
             .empty());  // with all that is below it
   CHECK(answer(program_that_takes().give_back(0xc1d00025))["shares"].empty());
   CHECK(answer(program_that_takes().give_back(0x99))["driver"] == 130 * ONE_MIB);
+  CHECK(answer(program_that_takes().take(0, ONE_MIB, 0x10))["driver"] == 31 * ONE_MIB);
+  // Its parent's handle is memory, too: how the parent was freed is lost.
+  CHECK(answer(program_that_takes().take(0, ONE_MIB, DEVICE).give_back(DEVICE))["shares"].empty());
+  CHECK(answer(program_that_takes().take(0, std::uint64_t{1} << 43, 0x20))["driver"] ==
+        130 * ONE_MIB);  // more than any GPU has
   CHECK(answer(program_that_takes().give_back(0x10, 0xc1d00099))["driver"] == 130 * ONE_MIB);
   CHECK(answer(program_that_takes().take(0, ONE_MIB, 0x10))["driver"] ==
         31 * ONE_MIB);  // its free is lost
@@ -184,6 +189,13 @@ TEST_CASE("NVML's figures are added up over GPUs, and kept apart by process") {
   CHECK(json[0]["last"]["nvml"] == 150 * ONE_MIB);
   CHECK(json[1]["most"]["nvml"] == 4 * ONE_MIB);
   CHECK(json[1]["last"]["unexplained"] == -1 * static_cast<std::int64_t>(ONE_MIB));
+}
+
+TEST_CASE("A figure that was read before memory changed does not count") {
+  auto lines = program_that_takes();
+  lines.after(60).nvml(150).nvml(60, 1).after(500).give_back(0x10).after(60).nvml(150).after(60);
+  Json json = AnsweredDriver(lines.text).processes();
+  CHECK(json[0]["last"]["ts"] == 60 * ONE_MS);  // afterwards the other GPU's is an old one
 }
 
 TEST_CASE("A trace without requests to the driver says nothing of its memory") {

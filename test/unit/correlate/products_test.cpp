@@ -244,6 +244,12 @@ TEST_CASE("What a handle itself says holds for its thread, until a record is los
     program.sgemm();
     CHECK_FALSE(program.last().details.stream);
   }
+  SECTION("and then calls are no source: those that set something may not be recorded") {
+    program.create();
+    program.tell(HANDLE + 1, STREAM + 1);
+    program.sgemm();
+    CHECK_FALSE(program.last().details.stream);
+  }
   SECTION("nor to another thread, which may use it otherwise") {
     program.thread = 12;
     program.sgemm();
