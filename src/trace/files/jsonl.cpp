@@ -279,9 +279,11 @@ void JsonlSink::end(const Totals& totals) {
   turn->end.part = part_;
   turn->end.totals = totals;
   if (part_.since) {
-    in_part_.duration_ns = totals.duration_ns > part_.since ? totals.duration_ns - part_.since : 0;
-    turn->end.totals = in_part_;
+    // The last file may have begun when the trace was over, while its last records were written.
     turn->end.whole = totals;
+    turn->end.whole->duration_ns = std::max(totals.duration_ns, part_.since);
+    in_part_.duration_ns = turn->end.whole->duration_ns - part_.since;
+    turn->end.totals = in_part_;
   }
   block_.file_end = std::move(turn);
   output_.put(std::move(block_));

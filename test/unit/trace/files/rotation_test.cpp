@@ -275,6 +275,9 @@ TEST_CASE("By time, also while nothing happens") {
   CHECK(first[2]["duration_ns"] >= options.rotate_ns);
   CHECK(second[0]["since"] == first[2]["ts"]);
   CHECK(second[1]["id"] == 2);
+  // It began when the trace was over, which then lasted until it did.
+  CHECK(second[2]["whole"]["duration_ns"] == second[0]["since"]);
+  CHECK(second[2]["duration_ns"] == 0);
 }
 
 TEST_CASE("A trace that would rotate but does not is one file, and is whole") {
