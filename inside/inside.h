@@ -154,13 +154,13 @@ HIDDEN void ci_watch_threads(void); /* once, before the first ring is taken */
 
 /* True if all of it could be read. `sp` is the stack pointer of the call that it was given to. */
 HIDDEN bool ci_read(void* to, __u64 from, __u64 size, __u64 sp);
-/* The same of several parts, which may be read at once. */
+/* From now on what brk() has given is read directly, if that is certain to be mapped. */
+HIDDEN void ci_find_heap(void);
+/* ci_read() of several parts, at most CB_MAX_READS, which the kernel reads at once. */
 struct ci_part {
   void* to;
   __u64 from, size;
 };
-/* From now on what brk() has given is read directly, if that is certain to be mapped. */
-HIDDEN void ci_find_heap(void);
 HIDDEN bool ci_read_parts(const struct ci_part* parts, unsigned count, __u64 sp);
 /* How many words from `at` on can be read, at most `most`, which lie on at most two pages: if the
  * second page is not there, those on the first. `sp` is the stack pointer. */

@@ -92,9 +92,7 @@ static bool read_directly(const struct ci_part* part, __u64 sp) {
 
 bool ci_read(void* to, __u64 from, __u64 size, __u64 sp) {
   struct ci_part part = {to, from, size};
-  if (!size || read_directly(&part, sp)) return true;
-  struct iovec of_kernel = {(void*)from, size};
-  return read_by_kernel(to, size, &of_kernel, 1) == (long)size;
+  return ci_read_parts(&part, 1, sp);
 }
 
 bool ci_read_parts(const struct ci_part* parts, unsigned count, __u64 sp) {

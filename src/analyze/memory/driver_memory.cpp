@@ -95,8 +95,7 @@ void DriverMemory::take(Live& live, const Line& line) {
   Object& object = client.objects[line.object];
   object = {line.parent_object, line.size, share_of(live, Share::Of::own, {})};
   client.below[object.parent].insert(line.object);
-  live.shares[object.share].bytes += object.bytes;
-  live.shares[object.share].objects++;
+  live.shares[object.share].add(object.bytes);
   objects_++;
   if (!line.has(Field::call) || waiting_ == MOST_OBJECTS) return;
   live.open_calls[line.call].emplace_back(line.client, line.object);
@@ -104,8 +103,7 @@ void DriverMemory::take(Live& live, const Line& line) {
 }
 
 void DriverMemory::drop(Live& live, const Object& object) {
-  live.shares[object.share].bytes -= object.bytes;
-  live.shares[object.share].objects--;
+  live.shares[object.share].remove(object.bytes);
   objects_--;
 }
 
@@ -158,12 +156,9 @@ void DriverMemory::returned(const Line& line) {
     if (known == live.clients.end()) continue;
     auto at = known->second.objects.find(handle);
     if (at == known->second.objects.end()) continue;
-    Share& before = live.shares[at->second.share];
-    before.bytes -= at->second.bytes;
-    before.objects--;
+    live.shares[at->second.share].remove(at->second.bytes);
     at->second.share = share;
-    live.shares[share].bytes += at->second.bytes;
-    live.shares[share].objects++;
+    live.shares[share].add(at->second.bytes);
   }
   waiting_ -= call->second.size();
   live.open_calls.erase(call);

@@ -26,6 +26,8 @@ class DriverMemory {
     Of of = Of::own;
     Name name;  // none: in no recorded call; whose code asked is not known
     std::uint64_t bytes = 0, objects = 0;
+    void add(std::uint64_t size) { bytes += size, objects++; }
+    void remove(std::uint64_t size) { bytes -= size, objects--; }
   };
   struct Moment {
     std::uint64_t ts = 0, nvml = 0;  // what NVML said, of all GPUs; 0: there was no such moment
@@ -77,10 +79,10 @@ class DriverMemory {
     std::map<std::pair<Share::Of, std::uint32_t>, std::size_t> share_numbers;
     // Objects of calls that have not returned.
     HashMap<std::uint64_t, std::vector<std::pair<std::uint64_t, std::uint64_t>>> open_calls;
-    // What it says, and when, by GPU.
-    std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> nvml;  // by GPU
-    std::uint64_t changed = 0;                                              // when it did
-    std::optional<std::pair<std::uint64_t, std::uint64_t>> found;  // when NVML said so, and what
+    using Said = std::pair<std::uint64_t, std::uint64_t>;  // by NVML: when, and how many bytes
+    std::map<std::uint32_t, Said> nvml;                    // by GPU
+    std::optional<Said> found;                             // of all GPUs
+    std::uint64_t changed = 0;                             // when memory was taken or given back
   };
 
   void request(const Line& line);

@@ -58,7 +58,7 @@ class MatrixProducts : public Analysis {
 
   const std::vector<Row>& rows() const { return sorted_; }  // those that took longest first
   const Books& books() const { return books_; }
-  // Of products that ran by themselves: when those of graphs ran is not followed.
+  // Without products in graphs, of which it is not followed when they ran.
   const CountedActivity& counted() const { return counted_; }
   bool measured() const { return measured_; }
   bool were_recorded() const { return were_recorded_; }
