@@ -294,7 +294,8 @@ class Live(harness.LiveTest):
 
     def test_windows(self):
         """Kernels are recorded in windows: all that are launched in them, each with its very call, and no others."""
-        command = [f"{WORKLOADS}/fake_inference", "--library", LIBRARY, "--threads", "2", "--layers", "3", "--tokens", "1000000"]
+        command = [f"{WORKLOADS}/fake_inference", "--library", LIBRARY, "--threads", "2", "--layers", "3", "--tokens", "1000000",
+                   "--token-pause", "500"]  # so few calls a second that none is lost, however busy the machine is
         program = self.start_cudabpf("run", "-q", "-o", self.path, "--library", LIBRARY, "--gpu=60ms/240ms", "--", *command, env=self.with_cupti())
 
         def windows():
@@ -307,6 +308,7 @@ class Live(harness.LiveTest):
         os.kill(pid, signal.SIGKILL)
         self.assertEqual(program.wait(), 128 + signal.SIGKILL, program.stderr())
         trace = self.read()
+        self.assertEqual(trace.end["losses"], {})
         self.assertEqual(trace.header["gpu_window"], {"window_ns": 60_000_000, "period_ns": 240_000_000})
         self.assertEqual([self.times_line(trace)[key] for key in ("window_ms", "period_ms")], [60, 240])
         calls_by_id = {call["id"]: call for call in trace.calls}
