@@ -10,12 +10,8 @@ Lives::Lives(analyze::Names& names)
     : start_(names.add("start")), fork_(names.add("fork")), exit_(names.add("exit")) {}
 
 bool Lives::see(const analyze::Line& line) {
-  using analyze::LineKind;
-  bool of_process = line.kind == LineKind::process;
-  if (!of_process && line.kind != LineKind::call && line.kind != LineKind::block &&
-      line.kind != LineKind::driver && line.kind != LineKind::gpu_operation &&
-      line.kind != LineKind::host_copy)
-    return true;
+  bool of_process = line.kind == analyze::LineKind::process;
+  if (!of_process && !is_of_thread(line.kind) && !is_of_gpu(line.kind)) return true;
   auto close = [&] {
     if (auto life = open_.find(line.pid); life != open_.end()) {
       ended_.push_back(life->second);

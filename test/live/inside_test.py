@@ -236,12 +236,25 @@ class Live(insiders.InsideTest):
     # --- threads
 
     def test_many_threads(self):
-        """Threads that come and go by the thousand: no call is lost, and no ring."""
+        """Threads that come and go by the thousand: no call is lost, and no ring.
+
+        There are 1,024 rings, and a thread's is free again once it is read: no more threads end until then."""
         threads = "thread { loop 5 { sync; query } };" * 16
-        trace = self.traced(calls(f"setup; loop 125 {{ {threads} wait }}"), fake={"LOG": None})
+        tracer = self.start_inside(*calls(f"setup; loop 4 {{ loop 50 {{ {threads} wait }}; print over; read }}"), stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, env=self.unlogged())
+
+        def written():
+            with open(self.path, "rb") as file:
+                return file.read().count(b'"cuStreamSynchronize"')
+        for expected in range(4000, 16001, 4000):
+            self.assertEqual(tracer.process.stdout.readline(), b"over\n", tracer.stderr())
+            wait_for(lambda expected=expected: written() == expected, "the calls of all threads so far")
+            tracer.send_line()
+        self.assertEqual(tracer.wait(), 0, tracer.stderr())
+        trace = self.read()
         self.check_whole(trace)
-        self.assertEqual(len(trace.named("cuStreamSynchronize")), 125 * 16 * 5)
-        self.assertEqual(len({call["tid"] for call in trace.calls}), 2001)
+        self.assertEqual(len(trace.named("cuStreamSynchronize")), 16000)
+        self.assertEqual(len({call["tid"] for call in trace.calls}), 3201)
 
     def shared_memory(self, pid):
         """How much of what it shares with cudabpf is in memory, in bytes."""

@@ -136,7 +136,8 @@ test("who held the memory when it ran out is what errors answers", () => opened(
     `Memory ran out at .*: process ${out.pid} asked for .* on GPU ${out.device} \\(${out.function} by ${out.holder}, call id ${out.call}\\)`));
   const of = async (caption) => rows(page, page.locator("#panel .table").filter({ hasText: caption }));
   const names = (parts) => parts.map(({ pid, name }) => [pid, name].filter(Boolean).join(" ") || "(unknown)");
-  assert.ok(out.blocks.unused > 0);
+  assert.ok(out.blocks.unused > 0 && out.driver > 0);
+  assert.match(notes, /The driver itself had taken another .*, on all GPUs\./);
   assert.match(notes, /had reserved .* there for PyTorch's blocks, and .* of it was not allocated\./);
   for (const [caption, parts] of [["Processes that held memory", out.processes], ["Whose code", out.holders]])
     assert.deepEqual((await of(caption)).map((row) => [row[0], plain(row[2])]), names(parts).map((name, index) => [name, parts[index].blocks]));

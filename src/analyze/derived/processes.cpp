@@ -49,9 +49,7 @@ void Processes::follow(Line& line) {
   if (line.kind == LineKind::communicator) note_communicator(line);
   if (line.kind == LineKind::range)
     if (auto at = live_.find(line.pid); at != live_.end()) line.process = &at->second;
-  if (!of_process && line.kind != LineKind::call && line.kind != LineKind::block &&
-      line.kind != LineKind::driver)
-    return;
+  if (!of_process && !is_of_thread(line.kind)) return;
   // A process that begins may have the pid of another, whose exit was not seen.
   if (of_process && (line.op == start_ || line.op == fork_)) leave(line.pid);
   Process& process = this->process(line.pid);

@@ -45,8 +45,7 @@ std::string without_blanks_around_slashes(std::string_view path) {
 
 // What is in no range counts in none. Other lines are of the whole program: processes, samples.
 bool may_be_in_range(LineKind kind) {
-  return kind == LineKind::call || kind == LineKind::gpu_operation || kind == LineKind::host_copy ||
-         kind == LineKind::block || kind == LineKind::driver || kind == LineKind::range;
+  return is_of_thread(kind) || is_of_gpu(kind) || kind == LineKind::range;
 }
 
 }  // namespace

@@ -29,10 +29,8 @@ std::string microseconds(std::string_view key) {
 #define COLUMN_unusual(...) __VA_ARGS__
 
 bool is_row(LineKind kind) {
-  return kind == LineKind::call || kind == LineKind::block || kind == LineKind::driver ||
-         kind == LineKind::interrupt || kind == LineKind::gpu_error ||
-         kind == LineKind::gpu_sample || kind == LineKind::gpu_operation ||
-         kind == LineKind::host_copy || kind == LineKind::lost;
+  return is_of_thread(kind) || is_of_gpu(kind) || kind == LineKind::interrupt ||
+         kind == LineKind::gpu_error || kind == LineKind::gpu_sample || kind == LineKind::lost;
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace cudabpf::analyze {
 class FoldedStacks : public Analysis {
  public:
   FoldedStacks(Names& names, ByteStream& out, StackMeasure measure)
-      : names_(names), out_(out), measure_(measure), weights_(names) {}
+      : names_(names), out_(out), measure_(measure), weights_(names, measure) {}
 
   void line(const Line& line) override { weights_.line(line); }
   void finish(const TraceFacts& facts) override;

@@ -35,7 +35,7 @@ void GpusAtWork::line(const Line& line) {
     windows_[line.pid].add({line.ts, saturating_sum(line.ts, line.duration)});
   bool is_work = line.kind == LineKind::gpu_operation, to_host = line.direction == Op::DtoH;
   if (is_work || takes_calls_) short_names_.line(line);
-  if (is_work || line.kind == LineKind::host_copy) {
+  if (is_of_gpu(line.kind)) {
     if (line.issuer && (to_host || !is_work)) copied_to_host(line);
     if (is_work) work(line);
     return;

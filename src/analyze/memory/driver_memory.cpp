@@ -29,6 +29,13 @@ DriverMemory::DriverMemory(Names& names, Part part)
       free_(names.add("NV_ESC_RM_FREE")),
       ok_(names.add("NV_OK")) {}
 
+std::uint64_t DriverMemory::own_of(Name host) const {
+  std::uint64_t bytes = 0;
+  for (const auto& [number, live] : live_)
+    if (live.host == host) bytes += sum_of(live.shares, false);
+  return bytes;
+}
+
 void DriverMemory::line(const Line& line) {
   each_emptied(line, [&](std::uint64_t process) { leave(process, line.ts); });
   if (line.kind == LineKind::driver) request(line);

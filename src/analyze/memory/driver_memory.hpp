@@ -49,6 +49,8 @@ class DriverMemory {
   void finish();
 
   bool any() const { return seen_; }
+  // What the driver has now for its own needs, for all processes of a machine, on all its GPUs.
+  std::uint64_t own_of(Name host) const;
   // Those that had most first.
   const std::vector<OfProcess>& processes() const { return processes_; }
   std::uint64_t left_out() const { return left_out_; }  // objects that found no room

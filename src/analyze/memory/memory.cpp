@@ -53,7 +53,7 @@ void Memory::line(const Line& line) {
   if (line.meaning->memory == MemoryEffect::alloc && !line.has(Field::ret))
     not_returned_ += part_.has(line);
   if (runs_out(line, memory_) && part_.has(line) && times_ran_out_++ < KEPT_RAN_OUT)
-    ran_out_.push_back(out_of_memory(line, memory_, blocks_));
+    ran_out_.push_back(out_of_memory(line, memory_, blocks_, driver_));
   if (by_ != By::process) return;
   for (const Process* gone : line.gone) holder_by_number_.erase(gone->number);
   if (line.kind != LineKind::process || !line.process) return;

@@ -104,7 +104,6 @@ class Memory : public Analysis, private LiveMemory::Listener {
   // Processes or ranges, the highest peak first. If there are more than MAX_HOLDERS, one stands for
   // the rest.
   const std::vector<Holder>& holders() const { return holders_; }
-  // Some frees are not in the trace, so what was never freed is not known.
   // The most at the peak of GPU memory first; empty: no holder is known.
   const std::vector<Asked>& asked() const { return asked_; }
   const MemoryOrigin& origin_of(const Block& block) const { return memory_.origin_of(block); }
@@ -113,6 +112,7 @@ class Memory : public Analysis, private LiveMemory::Listener {
   // The first moments at which memory ran out, and how many there were.
   const std::vector<OutOfMemory>& ran_out() const { return ran_out_; }
   std::uint64_t times_ran_out() const { return times_ran_out_; }
+  // Some frees are not in the trace, so what was never freed is not known.
   bool frees_left_out() const { return frees_left_out_; }
   const std::vector<NeverFreed>& never_freed() const { return never_freed_; }  // the largest first
   std::uint64_t never_freed_blocks() const { return never_freed_blocks_; }

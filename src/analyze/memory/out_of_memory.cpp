@@ -45,7 +45,8 @@ bool runs_out(const Line& line, const TracedMemory& memory) {
          memory.kind_of(line) != MemoryKind::host;
 }
 
-OutOfMemory out_of_memory(const Line& line, const TracedMemory& memory, const Blocks& blocks) {
+OutOfMemory out_of_memory(const Line& line, const TracedMemory& memory, const Blocks& blocks,
+                          const DriverMemory& driver) {
   OutOfMemory out{.ts = line.ts,
                   .call = line.id,
                   .pid = line.pid,
@@ -53,6 +54,7 @@ OutOfMemory out_of_memory(const Line& line, const TracedMemory& memory, const Bl
                   .holder = line.holder,
                   .gpu = {},
                   .size = {},
+                  .driver = driver.own_of(line.host),
                   .blocks = {},
                   .processes = {},
                   .holders = {},

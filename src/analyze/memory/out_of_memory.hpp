@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analyze/memory/blocks.hpp"
+#include "analyze/memory/driver_memory.hpp"
 #include "analyze/memory/traced_memory.hpp"
 #include "trace/read/line.hpp"
 
@@ -26,6 +27,7 @@ struct OutOfMemory {
   std::optional<std::uint64_t> size;
   std::uint64_t bytes = 0;    // that the trace's processes held there
   std::uint64_t unknown = 0;  // and on a GPU that is not known
+  std::uint64_t driver = 0;   // what the driver had for its own needs, on all GPUs; 0: not known
   // What PyTorch's allocator had there in this process; nothing: no block of it was seen.
   std::optional<Blocks::Level> blocks;
   std::vector<Part> processes, holders, lines;  // the most bytes first
@@ -34,6 +36,7 @@ struct OutOfMemory {
 
 // Whether an allocation of GPU memory fails so.
 bool runs_out(const Line& line, const TracedMemory& memory);
-OutOfMemory out_of_memory(const Line& line, const TracedMemory& memory, const Blocks& blocks);
+OutOfMemory out_of_memory(const Line& line, const TracedMemory& memory, const Blocks& blocks,
+                          const DriverMemory& driver);
 
 }  // namespace cudabpf::analyze

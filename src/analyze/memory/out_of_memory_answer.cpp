@@ -58,6 +58,7 @@ Json out_of_memory_json(const Memory& memory) {
                        {"size", out.size ? Json(*out.size) : Json()},
                        {"held", out.bytes},
                        {"held_on_unknown_device", out.unknown},
+                       {"driver", out.driver ? Json(out.driver) : Json()},
                        {"processes", parts_json(out.processes, memory.names())},
                        {"holders", parts_json(out.holders, memory.names())},
                        {"lines", parts_json(out.lines, memory.names())},
@@ -84,6 +85,9 @@ void add_out_of_memory(Page& page, const Memory& memory) {
       human_bytes(out.bytes), out.gpu ? " there" : " on all GPUs");
   if (out.unknown)
     text += fmt::format(" On which GPU they held {} more is not known.", human_bytes(out.unknown));
+  if (out.driver)
+    text += fmt::format(" The driver itself had taken another {}, on all GPUs.",
+                        human_bytes(out.driver));
   if (out.blocks)
     text += fmt::format(
         " Process {} had reserved {} there for PyTorch's blocks, and {} of it was not allocated.",

@@ -21,7 +21,7 @@ void StackWeights::call(const Line& line) {
 }
 
 void StackWeights::add(StackMeasure measure, const Line& line, Name what, std::uint64_t weight) {
-  if (!weight) return;
+  if (!weight || (only_ && measure != *only_)) return;
   std::uint64_t& sum = weights_[static_cast<std::size_t>(measure)][{line.python, what.id}];
   sum = saturating_sum(sum, weight);
 }

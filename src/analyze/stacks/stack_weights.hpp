@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,7 +33,9 @@ class StackWeights : public Analysis {
     std::uint64_t weight = 0;
   };
 
-  explicit StackWeights(Names& names) : names_(names), kernels_(names) {}
+  // `only`: what else weighs is not summed.
+  explicit StackWeights(Names& names, std::optional<StackMeasure> only = {})
+      : names_(names), kernels_(names), only_(only) {}
 
   void line(const Line& line) override;
   void finish(const TraceFacts&) override { kernels_.settle(); }
@@ -57,6 +60,7 @@ class StackWeights : public Analysis {
 
   const Names& names_;
   ShortNames kernels_;
+  std::optional<StackMeasure> only_;
   std::array<HashMap<Key, std::uint64_t, Hash>, STACK_MEASURES.size()> weights_;
 };
 

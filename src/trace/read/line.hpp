@@ -48,6 +48,14 @@ enum class LineKind : std::uint8_t {
   lost,
 };
 
+// Whether it is what a thread of a program did, or a GPU at its request.
+inline bool is_of_thread(LineKind kind) {
+  return kind == LineKind::call || kind == LineKind::block || kind == LineKind::driver;
+}
+inline bool is_of_gpu(LineKind kind) {
+  return kind == LineKind::gpu_operation || kind == LineKind::host_copy;
+}
+
 using Dimensions = std::array<std::uint32_t, 3>;
 
 // The collective for which a GPU did something; one of several that were queued together.

@@ -41,9 +41,7 @@ std::string_view inside_quotes(std::string_view token) {
 
 // The frequent kinds. A line of any other kind is parsed again if more of it is needed.
 bool is_event(LineKind kind) {
-  return kind == LineKind::call || kind == LineKind::block || kind == LineKind::driver ||
-         kind == LineKind::interrupt || kind == LineKind::gpu_operation ||
-         kind == LineKind::host_copy;
+  return is_of_thread(kind) || is_of_gpu(kind) || kind == LineKind::interrupt;
 }
 
 bool is_nothing(Value& value) { return token_of(value) == "null"; }

@@ -203,3 +203,14 @@ TEST_CASE("A trace without requests to the driver says nothing of its memory") {
   lines.call(1, "context", "create", "cuCtxCreate").after(60).nvml(200).after(60);
   CHECK_FALSE(memory_json(AnsweredDriver(lines.text).memory).contains("driver"));
 }
+
+TEST_CASE("What the driver has for its own needs is known when memory runs out") {
+  auto lines = program_that_takes();
+  lines.add(
+      R"("id":4,"type":"memory","op":"alloc","name":"cuMemAlloc","duration_us":1.000,"ret":2,"size":1000,"kind":"device","error":"CUDA_ERROR_OUT_OF_MEMORY")");
+  AnsweredDriver answered(lines.text);
+  Json moment = out_of_memory_json(answered.memory)["first"][0];
+  CHECK(moment["driver"] == 130 * ONE_MIB);
+  std::string text = page_text([&](Page& page) { add_out_of_memory(page, answered.memory); });
+  CHECK_THAT(text, ContainsSubstring("The driver itself had taken another 130 MiB, on all GPUs"));
+}

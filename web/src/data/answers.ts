@@ -75,7 +75,7 @@ export interface FailureRow {
 export interface HeldPart { name?: string | null; pid?: number; bytes: number; blocks: number }
 export interface RanOut {
   ts: number; call: number; pid: number; function: string; holder?: string | null; device?: number | null; size?: number | null; held: number;
-  held_on_unknown_device: number; processes: HeldPart[]; holders: HeldPart[]; lines: HeldPart[]; largest: Block[];
+  held_on_unknown_device: number; driver?: number | null; processes: HeldPart[]; holders: HeldPart[]; lines: HeldPart[]; largest: Block[];
   blocks?: { allocated: number; reserved: number; unused: number }; // of PyTorch's allocator
 }
 export interface OpenRow { what: string; ts: number; open_us?: number; pid: number; tid: number }

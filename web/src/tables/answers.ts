@@ -150,12 +150,13 @@ function ranOut(all: Answers, places: Places): HTMLElement[] {
   })] : []);
   const where = out.device === undefined || out.device === null ? "" : ` on GPU ${out.device}`;
   const unknown = out.held_on_unknown_device ? ` On which GPU they held ${bytes(out.held_on_unknown_device)} more is not known.` : "";
+  const driver = out.driver ? ` The driver itself had taken another ${bytes(out.driver)}, on all GPUs.` : "";
   const blocks = out.blocks ? ` Process ${out.pid} had reserved ${bytes(out.blocks.reserved)} there for PyTorch's blocks, and ` +
     `${bytes(out.blocks.unused)} of it was not allocated.` : "";
   const later = times > 1 ? ` Memory ran out ${times === 2 ? "once" : `${count(times - 1)} times`} later.` : "";
   return [h("p", { class: "note" }, `Memory ran out at ${moment(out.ts)}: process ${out.pid} asked for ${out.size ? bytes(out.size) : "memory"}${where} ` +
     `(${out.function}${out.holder ? ` by ${out.holder}` : ""}, call id ${out.call}). The processes of this trace then held ${bytes(out.held)}` +
-    `${where ? " there" : " on all GPUs"}.${unknown}${blocks}${later}`),
+    `${where ? " there" : " on all GPUs"}.${unknown}${driver}${blocks}${later}`),
   ...parts("Processes that held memory when it ran out", "process", out.processes),
   ...parts("Whose code had asked for it", "holder", out.holders),
   ...parts("At which lines", "line", out.lines),
