@@ -32,7 +32,7 @@ install(DIRECTORY packaging/prometheus packaging/grafana packaging/kubernetes
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
 # What the examples of --help read.
 install(DIRECTORY traces DESTINATION ${CMAKE_INSTALL_DOCDIR}
-        FILES_MATCHING PATTERN "h200-*.zst" PATTERN "README.md")
+        FILES_MATCHING PATTERN "h200-*.zst" PATTERN "example-*.zst" PATTERN "README.md")
 # The unit reads its options from /etc/default, which belongs to packages, and has some of its own.
 install(CODE "
   if(CMAKE_INSTALL_PREFIX MATCHES /usr/?$)

@@ -80,11 +80,11 @@ static bool read_bytes_of(const struct ci_rows* rows, __u8* to, __u64 sp) {
 
 /* 0: none are on the host. False: there cannot be so many. */
 static bool find_size(const struct ci_rows* rows, __u64* size) {
-  const __u64 MOST_ROWS = 1 << 20;
+  const __u64 MAX_ROWS = 1 << 20;
   __u64 count = 0;
   *size = 0;
   if (!side_on_host(rows)) return true;
-  return !__builtin_mul_overflow(rows->height, rows->depth, &count) && count <= MOST_ROWS &&
+  return !__builtin_mul_overflow(rows->height, rows->depth, &count) && count <= MAX_ROWS &&
          !__builtin_mul_overflow(rows->width, count, size);
 }
 

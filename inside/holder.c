@@ -13,7 +13,7 @@
 
 OLD_VERSION(dlsym);
 
-#define MOST_NAME 256
+#define MAX_NAME 256
 
 /* struct dl_find_object of glibc. */
 struct found {
@@ -24,12 +24,11 @@ struct found {
   __u64 reserved[7];
 };
 static int (*find_object)(void*, struct found*);
-static char program[MOST_NAME];
+static char program[MAX_NAME];
 
 void ci_look_for_linker(void) {
   if (find_object) return;
-  long size =
-      ci_system(SYS_readlink, (long)"/proc/self/exe", (long)program, MOST_NAME - 1, 0, 0, 0);
+  long size = ci_system(SYS_readlink, (long)"/proc/self/exe", (long)program, MAX_NAME - 1, 0, 0, 0);
   program[size > 0 ? size : 0] = 0;
   __atomic_store_n(&find_object,
                    (int (*)(void*, struct found*))dlsym(RTLD_DEFAULT, "_dl_find_object"),
@@ -77,11 +76,11 @@ void ci_record_holder(struct ci_thread* thread, const struct ci_frame* frame) {
   struct cu_memory stack = {(const __u8*)at.sp, at.sp,
                             ci_words_at(at.sp, CB_CALLER_STACK / 8, frame->sp) * 8};
   const char* file = holder_of(at, &stack);
-  struct cb_head* head = ci_reserve(thread, sizeof(*head) + MOST_NAME, CB_DROPPED_HOLDER);
+  struct cb_head* head = ci_reserve(thread, sizeof(*head) + MAX_NAME, CB_DROPPED_HOLDER);
   if (!head) return;
   char* to = (char*)(head + 1);
   __u32 size = 0;
-  for (; file && size < MOST_NAME - 1 && file[size]; size++) to[size] = file[size];
+  for (; file && size < MAX_NAME - 1 && file[size]; size++) to[size] = file[size];
   to[size++] = 0;
   ci_fill_head(head, thread, CB_HOLDER, ci_now());
   head->sp = (__u32)frame->sp;

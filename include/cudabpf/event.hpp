@@ -228,8 +228,8 @@ struct DriverCall {
 
   // The errno in `result`; 0 if it is not an error.
   int error() const {
-    constexpr std::int64_t MOST = 4095;
-    return result < 0 && result >= -MOST ? static_cast<int>(-result) : 0;
+    constexpr std::int64_t MAX = 4095;
+    return result < 0 && result >= -MAX ? static_cast<int>(-result) : 0;
   }
 };
 

@@ -177,7 +177,7 @@ void add_facts(Page& page, const TraceFacts& facts) {
     page.paragraph(
         fmt::format("There were more than {} processes at once: the {} that were quiet for longest "
                     "were taken to have ended, and count as new ones if they call again.",
-                    with_commas(Processes::MOST), with_commas(facts.put_away)),
+                    with_commas(Processes::MAX), with_commas(facts.put_away)),
         2);
 }
 

@@ -72,7 +72,7 @@ constexpr Column<MergedTrace> MERGED_COLUMNS[] = {
 };
 
 // A merge may name many hosts, by names of any length.
-constexpr std::size_t MOST_NAMED = 4, LONGEST_NAME = 64;
+constexpr std::size_t MAX_NAMED = 4, LONGEST_NAME = 64;
 
 // The hosts whose clocks nothing is known of, and why.
 std::string unknown_text(const std::vector<MergedTrace>& merged) {
@@ -80,10 +80,10 @@ std::string unknown_text(const std::vector<MergedTrace>& merged) {
   std::set<std::uint32_t> hosts;
   for (const MergedTrace& one : merged)
     if (!one.error_ns && one.alignment != Alignment::collectives &&
-        hosts.insert(one.number).second && hosts.size() <= MOST_NAMED)
+        hosts.insert(one.number).second && hosts.size() <= MAX_NAMED)
       text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", shortened(one.host, LONGEST_NAME),
                           shortened(one.why_unknown, LONGEST_NAME));
-  if (hosts.size() > MOST_NAMED) text += fmt::format("; and {} more", hosts.size() - MOST_NAMED);
+  if (hosts.size() > MAX_NAMED) text += fmt::format("; and {} more", hosts.size() - MAX_NAMED);
   return text;
 }
 
@@ -91,7 +91,7 @@ std::string unknown_text(const std::vector<MergedTrace>& merged) {
 
 std::string hosts_text(const std::vector<MergedTrace>& merged) {
   std::vector<std::string> hosts = hosts_of(merged);
-  std::size_t shown = hosts.size() <= MOST_NAMED + 1 ? hosts.size() : MOST_NAMED;
+  std::size_t shown = hosts.size() <= MAX_NAMED + 1 ? hosts.size() : MAX_NAMED;
   std::string text;
   for (std::size_t i = 0; i < shown; i++) {
     bool last = i + 1 == hosts.size();

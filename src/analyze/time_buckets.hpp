@@ -15,10 +15,10 @@ template <typename Bucket>
 class TimeBuckets {
  public:
   // At most this many are used; once the first merge is done, at least half.
-  static constexpr std::size_t MOST = 2048;
+  static constexpr std::size_t MAX = 2048;
 
   Bucket& at(std::uint64_t ns) {
-    for (; ns >> shift_ >= MOST; shift_++) merge_pairs(buckets_);
+    for (; ns >> shift_ >= MAX; shift_++) merge_pairs(buckets_);
     std::size_t index = ns >> shift_;
     if (index >= buckets_.size()) buckets_.resize(index + 1);
     return buckets_[index];

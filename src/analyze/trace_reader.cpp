@@ -20,9 +20,9 @@ constexpr const char* OTHER_REASONS = "(other reasons)";
 
 // The list may come from a hostile trace: keeps the first few texts, and the beginning of each.
 std::vector<std::string> shortened_list(const std::vector<std::string>& texts) {
-  constexpr std::size_t MOST = 16, LONGEST = 64;
+  constexpr std::size_t MAX = 16, LONGEST = 64;
   std::vector<std::string> list;
-  for (std::size_t i = 0; i < std::min(MOST, texts.size()); i++)
+  for (std::size_t i = 0; i < std::min(MAX, texts.size()); i++)
     list.push_back(texts[i].substr(0, LONGEST));
   return list;
 }

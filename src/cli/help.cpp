@@ -159,12 +159,13 @@ static std::string folder_of_examples() {
 void add_footer(CLI::App& app, const std::vector<std::string>& examples,
                 std::string_view exit_statuses) {
   static const std::string folder = folder_of_examples();
-  constexpr std::string_view WRITTEN = "traces/h200-";
+  constexpr std::string_view WRITTEN = "traces/";
   std::string text(EXAMPLES);
   for (std::string example : examples) {
-    for (std::size_t at = 0; (at = example.find(WRITTEN, at)) != std::string::npos;
-         at += folder.size())
-      example.replace(at, WRITTEN.find('h'), folder);
+    for (std::string_view kind : {"traces/h200-", "traces/example-"})
+      for (std::size_t at = 0; (at = example.find(kind, at)) != std::string::npos;
+           at += folder.size())
+        example.replace(at, WRITTEN.size(), folder);
     (text += example) += '\n';
   }
   app.footer(fmt::format("{}\nExit status: {}", text, exit_statuses));

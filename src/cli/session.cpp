@@ -321,8 +321,8 @@ CaptureSession::Ended CaptureSession::wait_for_end(const Until& until) {
       std::size_t awaited = capture_->processes() ? 0 : capture_->source().awaited();
       if (!awaited && capture_->all_ended()) return {"command ended"};
       if (std::size_t children = capture_->processes() + awaited; !reported_children && children) {
-        log::hint("the command has ended; {} of its children run on and are traced until Ctrl-C",
-                  children);
+        log::hint("the command has ended; {} still running and traced until Ctrl-C",
+                  count_of(children, "of its children is", "of its children are"));
         reported_children = true;
       }
     }

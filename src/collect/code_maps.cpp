@@ -10,14 +10,13 @@ namespace cudabpf {
 CodeMaps::OfProcess* CodeMaps::process(std::uint32_t pid) {
   auto known = processes_.find(pid);
   if (known != processes_.end()) return &known->second;
-  return processes_.size() < MOST_PROCESSES ? &processes_[pid] : nullptr;
+  return processes_.size() < MAX_PROCESSES ? &processes_[pid] : nullptr;
 }
 
 void CodeMaps::mapped(MappedCode code) {
   OfProcess* of = process(code.pid);
   if (!of) return;
-  if (of->code.size() == MOST_MAPPINGS)
-    *of = {};  // more than any program has: it is looked through
+  if (of->code.size() == MAX_MAPPINGS) *of = {};  // more than any program has: it is looked through
   of->code.push_back(std::move(code));
 }
 
@@ -28,7 +27,7 @@ void CodeMaps::looked_through(std::uint32_t pid, const std::vector<Mapping>& map
   std::erase_if(of->code, [&](const MappedCode& code) { return code.ts <= ts; });
   std::vector<MappedCode> found;
   for (const Mapping& mapping : maps)
-    if (mapping.executable() && found.size() < MOST_MAPPINGS / 2)
+    if (mapping.executable() && found.size() < MAX_MAPPINGS / 2)
       found.push_back({0, pid, mapping.start, mapping.end, mapping.offset,
                        makedev(mapping.major, mapping.minor), mapping.inode, mapping.path});
   of->code.insert(of->code.begin(), found.begin(), found.end());

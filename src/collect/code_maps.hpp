@@ -31,7 +31,7 @@ class CodeMaps {
 
  private:
   static constexpr std::uint64_t NEVER = ~std::uint64_t{0};
-  static constexpr std::size_t MOST_MAPPINGS = 8192, MOST_PROCESSES = 4096;
+  static constexpr std::size_t MAX_MAPPINGS = 8192, MAX_PROCESSES = 4096;
   struct OfProcess {
     std::uint64_t whole_since = NEVER;
     std::vector<MappedCode> code;  // in the order in which they became known

@@ -50,7 +50,7 @@ void read_record(std::span<const std::byte> record, MappingsRead& read) {
   std::uint64_t ts = 0;
   std::memcpy(&ts, record.data() + record.size() - sizeof(ts), sizeof(ts));
   std::uint64_t device = makedev(mapped.major, mapped.minor);
-  if (read.code.size() < MappingsRead::MOST_CODE)
+  if (read.code.size() < MappingsRead::MAX_CODE)
     read.code.push_back({ts, mapped.pid, mapped.address, mapped.address + mapped.length,
                          mapped.page_offset, device, mapped.inode, std::string(path)});
   else

@@ -28,9 +28,9 @@ struct MappingsRead {
   std::vector<MappedLibrary> libraries;  // mapped files with names of traced libraries
   std::vector<std::uint32_t> begun;      // processes whose program is being loaded: they map a libc
   std::uint64_t unnamed = 0;             // records that do not say what they map
-  std::vector<MappedCode> code;          // the first MOST_CODE, in each buffer's order
+  std::vector<MappedCode> code;          // the first MAX_CODE, in each buffer's order
   bool code_lost = false;                // or there were more
-  static constexpr std::size_t MOST_CODE = 1 << 16;
+  static constexpr std::size_t MAX_CODE = 1 << 16;
 };
 
 // Adds what the records between two positions say. `data` is the part of the buffer that holds

@@ -13,7 +13,7 @@ namespace {
 constexpr unsigned ARGS = 15;     // what fits into a plan's field for an argument
 constexpr unsigned CLASSES = 15;  // and for a class of calls
 static_assert(CALL_CLASSES <= CLASSES + 1);
-constexpr int MOST_PENDING = 15;   // and for the result of what is under way
+constexpr int MAX_PENDING = 15;    // and for the result of what is under way
 constexpr int REGISTER_WORDS = 6;  // words that every architecture has in registers
 
 template <typename Number>
@@ -128,8 +128,8 @@ Plan plan_for(const Function& function, std::uint16_t id) {
   plan.function = id;
   plan.handle_arg = plan.config_arg = plan.size_arg = CB_NO_ARG;
   plan.call_class = static_cast<std::uint8_t>(class_of(function)) & CLASSES;
-  if (int pending = api(function.api).pending; pending <= MOST_PENDING)
-    plan.pending = static_cast<std::uint8_t>(pending) & MOST_PENDING;
+  if (int pending = api(function.api).pending; pending <= MAX_PENDING)
+    plan.pending = static_cast<std::uint8_t>(pending) & MAX_PENDING;
   plan.forgets_names = function.names == NamesEffect::forget;
   unsigned words = 0;
   for (const Argument& argument : function.arguments) {

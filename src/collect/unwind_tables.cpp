@@ -9,8 +9,8 @@ namespace cudabpf {
 
 namespace {
 
-constexpr std::size_t MOST_PARTS = 64;
-constexpr std::uint64_t MOST_BYTES = 64 << 20;  // libcuda's have 20 MB
+constexpr std::size_t MAX_PARTS = 64;
+constexpr std::uint64_t MAX_BYTES = 64 << 20;  // libcuda's have 20 MB
 
 template <typename T>
 bool read_as(const elf::Source& source, std::uint64_t offset, T& to) {
@@ -23,7 +23,7 @@ std::optional<UnwindTables> UnwindTables::read(const elf::Source& source) {
   Elf64_Ehdr head{};
   if (!read_as(source, 0, head) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
       head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != EM_X86_64 ||
-      head.e_phentsize != sizeof(Elf64_Phdr) || head.e_phnum > MOST_PARTS)
+      head.e_phentsize != sizeof(Elf64_Phdr) || head.e_phnum > MAX_PARTS)
     return std::nullopt;
   UnwindTables tables;
   std::vector<Elf64_Phdr> parts(head.e_phnum);
@@ -36,7 +36,7 @@ std::optional<UnwindTables> UnwindTables::read(const elf::Source& source) {
   }
   for (const Elf64_Phdr& part : parts) {
     if (part.p_type != PT_LOAD || tables.header_ - part.p_vaddr >= part.p_filesz) continue;
-    if (part.p_filesz > MOST_BYTES || part.p_filesz > source.size()) return std::nullopt;
+    if (part.p_filesz > MAX_BYTES || part.p_filesz > source.size()) return std::nullopt;
     tables.bytes_.resize(part.p_filesz);
     tables.address_ = part.p_vaddr;
     if (source.read(part.p_offset, tables.bytes_)) return tables;

@@ -8,7 +8,7 @@ namespace {
 
 // The log is read within milliseconds of the line.
 constexpr std::uint64_t PATIENCE_NS = 500'000'000;
-constexpr std::size_t MOST = 1024;  // waiting at once; a trace has only a few
+constexpr std::size_t MAX = 1024;  // waiting at once; a trace has only a few
 
 // The log omits the PCI function; the tracepoint's record may cut the message.
 bool is_same(const GpuError& traced, const GpuError& logged) {
@@ -43,7 +43,7 @@ void GpuErrors::logged(GpuError error) {
 }
 
 void GpuErrors::wait(std::vector<GpuError>& errors, GpuError error) {
-  if (errors.size() >= MOST) settle();
+  if (errors.size() >= MAX) settle();
   errors.push_back(std::move(error));
 }
 

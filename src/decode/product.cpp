@@ -13,9 +13,9 @@ namespace {
 using DescriptorBytes = std::span<const std::byte>;
 using ArgumentWords = std::span<const std::uint64_t>;
 
-constexpr std::uint64_t MOST_SIZE = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t MAX_SIZE = std::numeric_limits<std::int64_t>::max();
 
-// What the call was given for arguments, by their names; MOST_SIZE + 1: nothing that makes sense.
+// What the call was given for arguments, by their names; MAX_SIZE + 1: nothing that makes sense.
 class GivenArguments {
  public:
   GivenArguments(const Function& function, ArgumentWords words)
@@ -28,7 +28,7 @@ class GivenArguments {
       if (place >= words_.size()) return std::nullopt;
       std::uint64_t value = value_of(argument.role, words_[place]);
       bool is_int = argument.role == Role::i32;
-      return is_int && value > std::numeric_limits<std::int32_t>::max() ? MOST_SIZE + 1 : value;
+      return is_int && value > std::numeric_limits<std::int32_t>::max() ? MAX_SIZE + 1 : value;
     }
     return std::nullopt;
   }
@@ -38,7 +38,7 @@ class GivenArguments {
   ArgumentWords words_;
 };
 
-bool is_size(std::uint64_t value) { return value <= MOST_SIZE; }
+bool is_size(std::uint64_t value) { return value <= MAX_SIZE; }
 
 CudaType cuda_type_of(std::optional<std::uint64_t> given, CudaType otherwise) {
   return given ? static_cast<CudaType>(*given) : otherwise;

@@ -19,7 +19,7 @@ class CallNumbers {
   bool add(std::uint64_t id) {
     std::uint64_t piece = id / SIZE;
     if (piece == last_ || pieces_.contains(piece)) return true;
-    if (pieces_.size() == MOST) return false;
+    if (pieces_.size() == MAX) return false;
     pieces_.emplace(piece, given_++);
     return true;
   }
@@ -36,7 +36,7 @@ class CallNumbers {
 
  private:
   static constexpr std::uint64_t SIZE = 4096;
-  static constexpr std::size_t MOST = std::size_t{1} << 18;  // a thousand million calls
+  static constexpr std::size_t MAX = std::size_t{1} << 18;  // a thousand million calls
 
   std::uint64_t& given_;
   HashMap<std::uint64_t, std::uint64_t> pieces_;

@@ -23,7 +23,7 @@ bool Lives::see(const analyze::Line& line) {
   at->second.begin = std::min(at->second.begin, line.ts);
   at->second.end = std::max(at->second.end, line.end());
   if (of_process && line.op == exit_) close();
-  return open_.size() + ended_.size() <= MOST;
+  return open_.size() + ended_.size() <= MAX;
 }
 
 std::vector<Life> Lives::take() {

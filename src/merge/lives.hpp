@@ -21,7 +21,7 @@ struct Life {
 
 class Lives {
  public:
-  static constexpr std::size_t MOST = std::size_t{1} << 18;
+  static constexpr std::size_t MAX = std::size_t{1} << 18;
 
   explicit Lives(analyze::Names& names);
 

@@ -26,8 +26,8 @@ struct MovedLines::Json {
 
 namespace {
 
-constexpr std::uint64_t MOST_NUMBERS = std::uint64_t{1} << 52;
-constexpr std::uint32_t MOST_TIDS =
+constexpr std::uint64_t MAX_NUMBERS = std::uint64_t{1} << 52;
+constexpr std::uint32_t MAX_TIDS =
     std::numeric_limits<std::uint32_t>::max() - MAX_HOSTS * PIDS_OF_HOST;
 
 // Nothing: it is not a whole number from 0 on.
@@ -77,9 +77,9 @@ MovedLines::~MovedLines() = default;
 
 bool MovedLines::admits(const analyze::Line& line) {
   if (line.end() > LATEST_TS || line.pid >= PIDS_OF_HOST || line.ppid >= PIDS_OF_HOST ||
-      line.tid > MOST_TIDS || line.graph > MOST_NUMBERS || line.communicator > MOST_NUMBERS ||
-      line.call_group > MOST_NUMBERS || line.range > MOST_NUMBERS || line.in_range > MOST_NUMBERS ||
-      line.stack > MOST_NUMBERS)
+      line.tid > MAX_TIDS || line.graph > MAX_NUMBERS || line.communicator > MAX_NUMBERS ||
+      line.call_group > MAX_NUMBERS || line.range > MAX_NUMBERS || line.in_range > MAX_NUMBERS ||
+      line.stack > MAX_NUMBERS)
     return false;
   for (std::uint64_t id : {line.id, line.parent, line.within, line.call})
     if (!calls_.add(id)) return false;
@@ -92,8 +92,7 @@ bool MovedLines::admits_named_calls(const analyze::Line& line) {
     return true;
   auto json = parsed(line.text);
   if (auto id = number_in<std::uint64_t>(json, "made_by"); id && !calls_.add(*id)) return false;
-  if (auto from = number_in<std::uint64_t>(json, "from"); from && *from > MOST_NUMBERS)
-    return false;
+  if (auto from = number_in<std::uint64_t>(json, "from"); from && *from > MAX_NUMBERS) return false;
   return std::ranges::all_of(std::array{"collectives", "products"}, [&](const char* kind) {
     const auto* list = list_in(json, kind);
     return !list || std::ranges::all_of(*list, [this](const auto& id) {

@@ -66,7 +66,7 @@ Result<Surveyed> survey(std::vector<std::string> files, const MachineLines& befo
       surveyed.has_collectives |= line->kind == LineKind::communicator;
       if (!lives.see(*line))
         return Error{fmt::format("{} has more than {} processes", surveyed.files.front(),
-                                 with_commas(Lives::MOST)),
+                                 with_commas(Lives::MAX)),
                      "whether another trace has the same ones cannot be checked"};
     }
   }

@@ -34,7 +34,8 @@ class Server {
   Fd freed_;  // can be read from when a connection has ended
   Site& site_;
   Connections connections_;
-  bool cannot_accept_ = false;  // for want of descriptors: not before something has ended, or later
+  bool cannot_accept_ =
+      false;  // there are no descriptors: not before something has ended, or later
   MHD_Daemon* daemon_ = nullptr;
 };
 

@@ -63,7 +63,7 @@ void LogSink::say_losses() {
     Lost& lost = lost_[i];
     if (!lost.any) continue;
     const LossInfo& loss = info(static_cast<Loss>(i));
-    write_(fmt::format("{}: {} {}{}{}", loss.degraded ? "poorer" : "lost",
+    write_(fmt::format("{}: {} {}{}{}", loss.degraded ? "incomplete" : "lost",
                        text_of(lost.count, lost.uncounted), loss.name, lost.advised ? "" : ": ",
                        lost.advised ? "" : loss.advice));
     lost = {.advised = true};

@@ -8,8 +8,8 @@
 namespace cudabpf {
 
 bool Warnings::is_new(const std::string& reason) {
-  constexpr std::size_t MOST = 16;
-  return said_.size() < MOST && said_.insert(reason).second;
+  constexpr std::size_t MAX = 16;
+  return said_.size() < MAX && said_.insert(reason).second;
 }
 
 void Warnings::gpu_times(const GpuTimes& times) {

@@ -260,7 +260,7 @@ std::string text_of(const LiveMemory::LeftOut& left_out) {
       "{} of {} in all were not followed, and are in none of these figures: at most {} blocks are "
       "followed at once.",
       count_of(left_out.blocks, "allocation", "allocations"), human_bytes(left_out.bytes),
-      with_commas(LiveMemory::MOST));
+      with_commas(LiveMemory::MAX));
   if (left_out.mappings)
     text += fmt::format(" Nor were {}: their memory may seem to be freed too early.",
                         count_of(left_out.mappings, "mapping", "mappings"));

@@ -85,9 +85,9 @@ class LiveMemory {
   };
 
   // At most this many blocks, mappings and imported handles are followed at once, in all processes.
-  static constexpr std::size_t MOST = 1 << 20;
+  static constexpr std::size_t MAX = 1 << 20;
 
-  explicit LiveMemory(Listener& listener, std::size_t most = MOST)
+  explicit LiveMemory(Listener& listener, std::size_t most = MAX)
       : listener_(listener), most_(most) {}
   LiveMemory(const LiveMemory&) = delete;
   LiveMemory& operator=(const LiveMemory&) = delete;

@@ -38,7 +38,7 @@ Member* Positions::member_of(const Communicator& of) {
   Members& among = of.identity ? communicators_[*of.identity] : late_;
   auto at = among.find(of.number);
   if (at == among.end()) {
-    if (members_ >= MOST_MEMBERS) {
+    if (members_ >= MAX_MEMBERS) {
       left_out_ = true;
       return nullptr;
     }
@@ -52,7 +52,7 @@ Member* Positions::member_of(const Communicator& of) {
 
 void Positions::note(const Call& call, bool open) {
   if (!open) follow_group(call);
-  if (open && call.details.identity && !call.parent && making_.size() < MOST_MEMBERS)
+  if (open && call.details.identity && !call.parent && making_.size() < MAX_MEMBERS)
     making_.emplace(*call.details.identity,
                     Making{call.pid, call.ts, number<std::int32_t>(call, Role::rank),
                            number<std::int32_t>(call, Role::ranks)});
@@ -97,7 +97,7 @@ void Positions::follow_group(const Call& call) {
   if (call.function->type != Type::group || !call.group || call.parent) return;
   std::pair key{call.pid, call.group};
   if (call.function->op == Op::start) {
-    if (groups_.size() < MOST_MEMBERS) groups_[key]++;
+    if (groups_.size() < MAX_MEMBERS) groups_[key]++;
     return;
   }
   auto group = groups_.find(key);

@@ -54,7 +54,7 @@ class Positions {
  public:
   // The collectives that are kept of a rank, to compare them with others'.
   static constexpr std::size_t LAST = 64;
-  static constexpr std::size_t MOST_MEMBERS = 1 << 14;
+  static constexpr std::size_t MAX_MEMBERS = 1 << 14;
 
   // A call of NCCL that has ended, or one that is open.
   void note(const Call& call, bool open);

@@ -59,7 +59,7 @@ struct TraceHeader {
   bool ranges = false;                 // the program's own were to be recorded
   bool python = false;                 // and where in its Python calls are made
   std::uint64_t python_slower_ns = 0;  // of calls that take so long; 0: of all
-  bool shapes = false;                 // products of matrices were
+  bool shapes = false;                 // matrix products were
   bool blocks = false;                 // and blocks of PyTorch's allocator
   bool redacted = false;
   std::uint64_t ring_size = 0;

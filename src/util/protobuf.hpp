@@ -75,7 +75,7 @@ class ProtobufReader {
   // Nothing: it was the last, or what follows is no field.
   std::optional<Field> next() {
     auto tag = varint();
-    if (!tag || *tag >> 3 == 0 || *tag >> 3 > MOST_FIELDS) return std::nullopt;
+    if (!tag || *tag >> 3 == 0 || *tag >> 3 > MAX_FIELDS) return std::nullopt;
     Field field;
     field.number = static_cast<std::uint32_t>(*tag >> 3);
     std::optional<std::uint64_t> value;
@@ -104,7 +104,7 @@ class ProtobufReader {
   }
 
  private:
-  static constexpr std::uint64_t MOST_FIELDS = (1 << 29) - 1;
+  static constexpr std::uint64_t MAX_FIELDS = (1 << 29) - 1;
 
   std::optional<std::uint64_t> varint() {
     std::uint64_t value = 0;

@@ -1,5 +1,5 @@
 """What `collectives` and `ranks` make of real ranks: every collective of a sweep as the program itself knows it, bus bandwidth by its own
-CUDA events, a rank that is late by a known time, a hang on purpose, and what of NCCL's time nothing hides."""
+CUDA events, a rank that is late by a known time, a hang on purpose, and how much of NCCL's time no other work overlaps."""
 import collections
 import glob
 import json
@@ -145,7 +145,7 @@ class Ranks:
                    [line for text in said for line in text.splitlines() if "hang:" in line])
 
     def exposed(self, program, way):
-        """The share of NCCL's time that nothing hides, from the kernels' own times."""
+        """The share of NCCL's time that no other work overlaps, from the kernels' own times."""
         _, _, lines = self.run(program, flags=(*way, "--gpu"))
         worked = [line for line in lines if line["type"] == "gpu" and line["op"] in ("kernel", "copy", "set")]
         answers = {(gpu["pid"], gpu["device"]): gpu for gpu in self.answer("collectives")["gpus"]}

@@ -321,7 +321,7 @@ class LiveTest(unittest.TestCase):
         """No program of this test is in the kernel, and so no link, either."""
         return not BY_BPF or not machine.our_programs() - self.programs_before
 
-    def check_gone(self, seconds=10):
+    def check_gone(self, seconds=PATIENCE):
         wait_for(self.nothing_left, "rid of every program and link", seconds)
 
     def check_whole(self, trace, symbols=None):

@@ -435,11 +435,11 @@ class Live(harness.LiveTest):
         """They are on the page, do not destroy it, and are on the main screen afterwards."""
         terminal = self.terminal(100, 30)
         self.top(terminal, "--", "sh", "-c", shlex.join(calls("setup; loop 100000 { sync; sleep 10 }")) + " & sleep 0.5")
-        terminal.until("run on and are traced until Ctrl-C")
+        terminal.until("still running and traced until Ctrl-C")
         self.assertTrue(terminal.is_taken())
         terminal.press("q")
         self.check_as_before(terminal)
-        self.assertIn("run on and are traced until Ctrl-C", terminal.shown())
+        self.assertIn("still running and traced until Ctrl-C", terminal.shown())
         self.end_calls()
 
     def test_write(self):

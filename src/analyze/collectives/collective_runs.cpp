@@ -214,9 +214,9 @@ void CollectiveRuns::settle(std::size_t count) {
 
 // Null: the call asked for no collective.
 CollectiveRuns::Asked* CollectiveRuns::asked_by(std::uint64_t call, std::uint64_t& id) {
-  constexpr int MOST_STEPS = 4;  // from a nested call over its parent to its group's first
+  constexpr int MAX_STEPS = 4;  // from a nested call over its parent to its group's first
   id = call;
-  for (int i = 0; i < MOST_STEPS; i++) {
+  for (int i = 0; i < MAX_STEPS; i++) {
     auto at = stands_for_.find(id);
     if (at == stands_for_.end()) break;
     id = at->second;

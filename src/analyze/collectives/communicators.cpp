@@ -60,7 +60,7 @@ bool has_all_ranks(const Communicators::OfIdentity& members) {
 void Communicators::work_out_ranks() {
   auto all = by_identity();
   bool more = true;
-  for (int split = 0; more && split < MOST_SPLITS; split++) {
+  for (int split = 0; more && split < MAX_SPLITS; split++) {
     std::set<std::uint64_t> complete;
     for (const auto& [identity, members] : all)
       if (has_all_ranks(members)) complete.insert(identity);

@@ -36,9 +36,9 @@ struct TracedCommunicator {
 class Communicators {
  public:
   using OfIdentity = std::vector<const TracedCommunicator*>;
-  static constexpr std::size_t MOST = 1 << 16;
+  static constexpr std::size_t MAX = 1 << 16;
 
-  explicit Communicators(std::size_t most = MOST) : most_(most) {}
+  explicit Communicators(std::size_t most = MAX) : most_(most) {}
 
   void line(const Line& line);
   // After the last line: the ranks of those that were split off, and say none themselves. Where all
@@ -52,7 +52,7 @@ class Communicators {
   std::uint64_t left_out() const { return left_out_; }  // lines about more of them than are kept
 
  private:
-  static constexpr int MOST_SPLITS = 16;  // of what was split off itself
+  static constexpr int MAX_SPLITS = 16;  // of what was split off itself
 
   bool work_out(const OfIdentity& members, const std::set<std::uint64_t>& complete);
 

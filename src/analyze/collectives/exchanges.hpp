@@ -21,7 +21,7 @@ namespace cudabpf::analyze {
 
 class Exchanges {
  public:
-  static constexpr std::size_t MOST = 1 << 19;  // sends and receives
+  static constexpr std::size_t MAX = 1 << 19;  // sends and receives
 
   // What became of a communicator's.
   struct Books {
@@ -36,7 +36,7 @@ class Exchanges {
     Books books;
   };
 
-  explicit Exchanges(std::size_t most = MOST) : most_(most) {}
+  explicit Exchanges(std::size_t most = MAX) : most_(most) {}
 
   // Keeps those sends and receives of the run whose numbers are those of the other ranks.
   void add(const CollectiveRun& run, const Communicators& communicators);

@@ -37,7 +37,7 @@ class Matches {
   struct Bounds {
     std::size_t open = 1 << 16;   // of which ranks may still come
     std::size_t ranks = 1 << 19;  // in all that are kept
-    std::size_t mismatches = Mismatches::MOST;
+    std::size_t mismatches = Mismatches::MAX;
   };
 
   Matches(const Names& names, Bounds bounds)

@@ -20,9 +20,9 @@ struct Mismatch {
 
 class Mismatches {
  public:
-  static constexpr std::size_t MOST = 1000;  // listed
+  static constexpr std::size_t MAX = 1000;  // listed
 
-  explicit Mismatches(std::size_t most = MOST) : most_(most) {}
+  explicit Mismatches(std::size_t most = MAX) : most_(most) {}
 
   void add(Mismatch one) {
     count_++;

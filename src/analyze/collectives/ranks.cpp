@@ -164,8 +164,8 @@ void Ranks::compare(OfCommunicator& of, const Communicators::OfIdentity& members
   std::map<std::uint64_t, std::uint32_t> rank_of;
   for (const OfRank& rank : of.recorded) rank_of[rank.communicator] = rank.rank;
   std::uint64_t of_process = find_steps(of);
-  constexpr std::uint64_t STEPS = 10, MOST_PER_STEP = 20;
-  of.per_step = std::clamp<std::uint64_t>(matches.size() / STEPS, 1, MOST_PER_STEP);
+  constexpr std::uint64_t STEPS = 10, MAX_PER_STEP = 20;
+  of.per_step = std::clamp<std::uint64_t>(matches.size() / STEPS, 1, MAX_PER_STEP);
   std::uint64_t compared = 0;
   for (const Match* match : matches) {
     bool certain = std::ranges::all_of(

@@ -132,7 +132,7 @@ std::optional<std::uint32_t> latest_in(const Skew::Step& step) {
   double all = 0;
   for (const auto& [rank, time] : step.late) all += static_cast<double>(time);
   for (const auto& [rank, time] : step.late)
-    if (static_cast<double>(time) >= Skew::MOST * all) return rank;
+    if (static_cast<double>(time) >= Skew::SHARE_OF_MOST * all) return rank;
   return std::nullopt;
 }
 
@@ -153,7 +153,8 @@ std::optional<Skew::Named> Skew::named() const {
   for (auto& [rank, times] : late) {
     times.resize(steps_.size());  // in the other steps, it was not late
     std::uint64_t usual = median_time_of(times);
-    bool in_most = static_cast<double>(latest[rank]) >= MOST * static_cast<double>(with_any);
+    bool in_most =
+        static_cast<double>(latest[rank]) >= SHARE_OF_MOST * static_cast<double>(with_any);
     if (usual > noise_ && in_most) return Named{rank, usual};
   }
   return std::nullopt;

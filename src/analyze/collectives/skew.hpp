@@ -37,7 +37,7 @@ class Skew {
   static constexpr std::size_t FEWEST_STEPS = 3;
   // One is named if it was late by most of what all were, in most of the steps in which any was,
   // and in half of all steps.
-  static constexpr double MOST = 2.0 / 3;
+  static constexpr double SHARE_OF_MOST = 2.0 / 3;
 
   struct Waited {
     std::uint64_t count = 0, total = 0, longest = 0;

@@ -10,12 +10,12 @@
 
 namespace cudabpf::analyze {
 
-// A Call has an `id`; 0: there is none. Calls with the last Call::MOST ids are kept, which is a
+// A Call has an `id`; 0: there is none. Calls with the last Call::MAX ids are kept, which is a
 // power of two.
 template <typename Call>
 class CallsById {
  public:
-  explicit CallsById(std::size_t most = Call::MOST) : most_(most) {}
+  explicit CallsById(std::size_t most = Call::MAX) : most_(most) {}
 
   // Returns the call that is forgotten for it; its id is 0 if there is none.
   Call add(const Call& call) {

@@ -26,12 +26,12 @@ class Communication {
   // A call inside which collectives are carried out: one of them, or the end of a group. What a GPU
   // did is reported soon after.
   struct Asking {
-    static constexpr std::size_t MOST = IssuingCall::MOST;
+    static constexpr std::size_t MAX = IssuingCall::MAX;
     std::uint64_t id = 0;
     AskedCollective collective;
   };
   struct Group {
-    static constexpr std::size_t MOST = std::size_t{1} << 12;
+    static constexpr std::size_t MAX = std::size_t{1} << 12;
     std::uint64_t id = 0;  // its number
     AskedCollective collective;
   };

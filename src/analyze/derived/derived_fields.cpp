@@ -1,5 +1,7 @@
 #include "analyze/derived/derived_fields.hpp"
 
+#include "analyze/gpu_samples.hpp"
+
 namespace cudabpf::analyze {
 
 void DerivedFields::fill_in(Line& line) {
@@ -19,6 +21,9 @@ void DerivedFields::fill_in(Line& line) {
     line.python = line.issuer->python;
   }
   communication_.follow(line, graphs_);
+  if (line.kind != LineKind::gpu_sample) return;
+  sample_ = sample_in(line);
+  line.sample = &sample_;
 }
 
 // A program may be compiled to use a default stream per thread: it then calls functions with these

@@ -1,8 +1,8 @@
 // What a line does not say because it follows from earlier lines: which process it belongs to,
 // which context is current on its thread, whether its stream is being captured, what the graph that
 // it launches holds, in which of the program's ranges and where in its Python it is, which call
-// issued what it reports of a GPU, and whether that is communication. Every line goes through here
-// before analyses see it.
+// issued what it reports of a GPU, and whether that is communication; and what a sample of a GPU
+// has, which several analyses ask for. Every line goes through here before analyses see it.
 #pragma once
 
 #include <vector>
@@ -14,6 +14,7 @@
 #include "analyze/derived/processes.hpp"
 #include "analyze/derived/python_places.hpp"
 #include "analyze/derived/range_places.hpp"
+#include "cudabpf/event.hpp"
 
 namespace cudabpf::analyze {
 
@@ -46,6 +47,7 @@ class DerivedFields {
   bool places_are_lines_ = false;
   IssuingCalls issuers_;
   Communication communication_;
+  GpuSample sample_;
   enum class Symbol : char { not_looked_at, plain, for_threads };
   std::vector<Symbol> symbols_;  // by the name's number
 };

@@ -33,7 +33,7 @@ struct LaunchedGraph {
   std::vector<NodesAlike> list;
   // The calls of collectives that were captured into it, in their order: a launch runs each once.
   std::vector<std::uint64_t> collectives;
-  std::vector<std::uint64_t> products;  // the same for products of matrices
+  std::vector<std::uint64_t> products;  // the same for matrix products
 };
 
 class GraphContents {

@@ -14,7 +14,7 @@ namespace cudabpf::analyze {
 
 struct IssuingCall {
   // At most a few thousand calls' work is queued, and what a GPU did is reported within seconds.
-  static constexpr std::size_t MOST = std::size_t{1} << 20;
+  static constexpr std::size_t MAX = std::size_t{1} << 20;
 
   std::uint64_t id = 0;
   std::uint64_t process = 0;  // its number
@@ -43,7 +43,7 @@ struct IssuingCall {
 
 class IssuingCalls {
  public:
-  explicit IssuingCalls(std::size_t most = IssuingCall::MOST) : calls_(most) {}
+  explicit IssuingCalls(std::size_t most = IssuingCall::MAX) : calls_(most) {}
 
   // Notes a call, and fills in which one issued the GPU operation of a line. Nothing is kept if the
   // trace has no GPU times.

@@ -37,9 +37,9 @@ class Processes {
  public:
   // At most this many are followed at once. If there are more, those that have been quiet for
   // longest are taken to be gone, and count as new processes if they come again.
-  static constexpr std::size_t MOST = 1 << 14;
+  static constexpr std::size_t MAX = 1 << 14;
 
-  explicit Processes(Names& names, std::size_t most = MOST);
+  explicit Processes(Names& names, std::size_t most = MAX);
 
   // Fills in what the line says about its process.
   void follow(Line& line);

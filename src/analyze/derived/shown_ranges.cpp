@@ -36,7 +36,7 @@ void ShownRanges::settle() {
       alike[key_of(*place, true)][std::string(names_.text(place->name))]++;
     std::map<Named, std::size_t> known;
     for (const RangePlace* place : places) {
-      bool folded = !place->is_line && alike[key_of(*place, true)].size() > MOST_ALIKE;
+      bool folded = !place->is_line && alike[key_of(*place, true)].size() > MAX_ALIKE;
       Named key = key_of(*place, folded);
       auto [at, is_new] = known.try_emplace(key, rows_.size() + 1);
       if (is_new) {

@@ -13,7 +13,7 @@ namespace cudabpf::analyze {
 class ShownRanges {
  public:
   // More than this many names that differ only in digits are one.
-  static constexpr std::size_t MOST_ALIKE = 16;
+  static constexpr std::size_t MAX_ALIKE = 16;
 
   struct Row {
     std::string name, domain;

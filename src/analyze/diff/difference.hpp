@@ -37,9 +37,9 @@ struct Difference {
     Judgement judgement;
 
     std::int64_t change() const {  // of the total, ns
-      constexpr std::uint64_t MOST = std::numeric_limits<std::int64_t>::max();
+      constexpr std::uint64_t MAX = std::numeric_limits<std::int64_t>::max();
       std::uint64_t ns = a.total() > b.total() ? a.total() - b.total() : b.total() - a.total();
-      auto change = static_cast<std::int64_t>(std::min(ns, MOST));
+      auto change = static_cast<std::int64_t>(std::min(ns, MAX));
       return a.total() > b.total() ? -change : change;
     }
     void add(const Timed& other);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "analyze/gpu_samples.hpp"
 #include "util/limited.hpp"
 
 namespace cudabpf::analyze {
@@ -33,8 +32,8 @@ void Energy::outside(const Line& line) {
 
 // How much an idle GPU needs may be measured anywhere in the trace.
 void Energy::take_sample(const Line& line, bool in_part) {
-  if (line.kind != LineKind::gpu_sample) return;
-  GpuSample sample = sample_in(line);
+  if (!line.sample) return;
+  const GpuSample& sample = *line.sample;
   if (!has_room_for(sampled_, sample.device, MAX_GPUS)) return;
   Sampled& gpu = sampled_[sample.device];
   gpu.idle.add(sample);

@@ -62,8 +62,8 @@ std::size_t EnergyModel::sharer_of(const Line& work) {
 void EnergyModel::worked(const Line& work, std::uint64_t until) {
   std::uint64_t end = std::min(work.end(), until);
   if (!work.has(Field::duration) || work.ts >= end) return;
-  if (ordinals_.size() < MOST) ordinals_.insert(work.has(Field::ordinal) ? work.ordinal : 0);
-  if (pids_.size() < MOST) pids_.insert(work.pid);
+  if (ordinals_.size() < MAX) ordinals_.insert(work.has(Field::ordinal) ? work.ordinal : 0);
+  if (pids_.size() < MAX) pids_.insert(work.pid);
   time_ = saturating_sum(time_, end - work.ts);
   std::size_t sharer = sharer_of(work);
   buckets_.at(end - 1);  // from here on no bucket grows

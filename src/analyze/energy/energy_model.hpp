@@ -52,7 +52,7 @@ class EnergyModel {
   std::optional<ModelledEnergy> share(double idle_watts) const;
 
  private:
-  static constexpr std::size_t MOST = 256;  // processes, and GPUs, that are distinguished
+  static constexpr std::size_t MAX = 256;  // processes, and GPUs, that are distinguished
 
   struct Bucket {
     std::array<std::uint64_t, ENERGY_SHARERS> times{};

@@ -14,7 +14,7 @@ void EnergyReadings::add(std::uint64_t ts, double joules) {
   last_ = {ts, joules};
   if (seen_++ % every_) return;
   readings_.push_back(*last_);
-  if (readings_.size() == MOST) thin_out();
+  if (readings_.size() == MAX) thin_out();
 }
 
 void EnergyReadings::thin_out() {
@@ -90,7 +90,7 @@ void SoleProcess::add(const GpuSample& sample) {
   if (pids_.empty()) first_ = sample.ts;
   last_ = sample.ts;
   for (const GpuProcess& process : *sample.processes)
-    if (pids_.size() < MOST && std::find(pids_.begin(), pids_.end(), process.pid) == pids_.end())
+    if (pids_.size() < MAX && std::find(pids_.begin(), pids_.end(), process.pid) == pids_.end())
       pids_.push_back(process.pid);
 }
 
@@ -105,7 +105,7 @@ std::string SoleProcess::why_not() const {
   std::string pids;
   for (std::uint32_t pid : pids_) pids += fmt::format("{}{}", pids.empty() ? "" : ", ", pid);
   return fmt::format("several processes had the GPU, and nothing separates their shares: {}{}",
-                     pids, pids_.size() == MOST ? ", …" : "");
+                     pids, pids_.size() == MAX ? ", …" : "");
 }
 
 }  // namespace cudabpf::analyze

@@ -38,7 +38,7 @@ class EnergyReadings {
     double joules;
   };
   // When there are as many, every second reading is dropped.
-  static constexpr std::size_t MOST = 1 << 16, MAX_FALLS = 1 << 10;
+  static constexpr std::size_t MAX = 1 << 16, MAX_FALLS = 1 << 10;
 
   void thin_out();
 
@@ -85,12 +85,12 @@ class SoleProcess {
   // Nothing: several had it, or none was named; why_not() says which.
   std::optional<std::uint32_t> pid() const;
   std::string why_not() const;
-  std::size_t named() const { return pids_.size(); }  // at most MOST
+  std::size_t named() const { return pids_.size(); }  // at most MAX
   std::uint64_t first() const { return first_; }      // when it was named
   std::uint64_t last() const { return last_; }
 
  private:
-  static constexpr std::size_t MOST = 16;
+  static constexpr std::size_t MAX = 16;
 
   std::vector<std::uint32_t> pids_;  // that were named
   std::uint64_t asked_ = 0, first_ = 0, last_ = 0;

@@ -15,16 +15,16 @@ Json SampledGpus::json() const {
 }
 
 void SampledGpus::add_to(Page& page) const {
-  constexpr std::size_t MOST = 8;
+  constexpr std::size_t MAX = 8;
   std::string shown;
   std::size_t count = 0;
   for (const auto& [device, gpu] : figures_.gpus())
-    if (auto active = gpu.sm_active.mean(); active && count++ < MOST)
+    if (auto active = gpu.sm_active.mean(); active && count++ < MAX)
       shown += fmt::format("{}GPU {}: {:.1f} %", shown.empty() ? "" : ", ", device, *active);
   if (shown.empty()) return;
   page.blank();
   page.paragraph(fmt::format("SM activity in NVML's samples, which cover all processes: {}{}.",
-                             shown, count > MOST ? ", …" : ""),
+                             shown, count > MAX ? ", …" : ""),
                  0);
 }
 

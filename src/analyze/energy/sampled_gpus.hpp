@@ -2,7 +2,6 @@
 #pragma once
 
 #include "analyze/analysis.hpp"
-#include "analyze/gpu_samples.hpp"
 #include "state/gpu_figures.hpp"
 
 namespace cudabpf::analyze {
@@ -10,7 +9,7 @@ namespace cudabpf::analyze {
 class SampledGpus : public Analysis {
  public:
   void line(const Line& line) override {
-    if (line.kind == LineKind::gpu_sample) figures_.add(sample_in(line));
+    if (line.sample) figures_.add(*line.sample);
   }
   // A list of the GPUs' mean activity; empty: none was sampled.
   Json json() const;

@@ -15,7 +15,7 @@ class OperationsInOrder {
   // Keeps it, and gives back the earliest, if it keeps too many.
   template <typename Give>
   void add(const Line& work, Give&& give) {
-    if (operations_.size() == MOST) give_first(give);
+    if (operations_.size() == MAX) give_first(give);
     Held held{work, work.issuer ? *work.issuer : IssuingCall{}};
     held.line.text = held.line.args = {};
     operations_.emplace(work.ts, held);
@@ -26,7 +26,7 @@ class OperationsInOrder {
   }
 
  private:
-  static constexpr std::size_t MOST = 1 << 14;
+  static constexpr std::size_t MAX = 1 << 14;
   struct Held {
     Line line;
     IssuingCall issuer;

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "analyze/export/tracks.hpp"
-#include "analyze/gpu_samples.hpp"
 
 namespace cudabpf::analyze {
 
@@ -79,7 +78,7 @@ std::string Tracks::on_host(const Line& line) const {
 // As NVML reported: counters do not fall to zero where there is no sample. The energy used since
 // the driver was loaded is not drawn.
 void Tracks::gpu_sample(const Line& line) {
-  GpuSample sample = sample_in(line);
+  const GpuSample& sample = *line.sample;
   auto draw = [&](const std::optional<double>& value, GpuUnit unit, std::string_view title) {
     if (!value || unit == GpuUnit::joules) return;
     std::string name =

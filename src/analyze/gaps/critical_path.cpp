@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "util/hash.hpp"
+#include "util/keyed_rows.hpp"
 
 namespace cudabpf::analyze {
 
@@ -37,8 +37,7 @@ class Walk {
     for (std::size_t steps = 0; work != NONE && steps <= operations_.size(); steps++)
       work = step(work);
     take(path_.begin, path_.host);
-    std::sort(path_.operations.begin(), path_.operations.end(),
-              [](const auto& a, const auto& b) { return a.time > b.time; });
+    path_.operations = by_name_.take([](auto& a, auto& b) { return a.time > b.time; });
     return std::move(path_);
   }
 
@@ -69,10 +68,9 @@ class Walk {
     if (!time) return;
     path_.working += time;
     if (operations_[work].communicates) path_.communication += time;
-    auto [place, is_new] = places_.try_emplace(operations_[work].name.id, path_.operations.size());
-    if (is_new) path_.operations.push_back({operations_[work].name, 0, 0});
-    path_.operations[place->second].time += time;
-    path_.operations[place->second].count++;
+    auto& of_name = by_name_.of(operations_[work].name.id, {operations_[work].name, 0, 0});
+    of_name.time += time;
+    of_name.count++;
   }
 
   // Returns the work that the path goes on with.
@@ -117,10 +115,10 @@ class Walk {
   std::span<const PathWait> waits_;  // those that the walk has not passed
   std::uint64_t at_;
   CriticalPath path_;
-  std::unordered_map<std::uint32_t, std::size_t> places_;  // of names in the path
-  std::vector<std::size_t> before_;                        // in the same queue
-  std::vector<std::size_t> ended_;                         // by `end`, in the order of their ends
-  HashMap<std::uint64_t, std::size_t> by_call_;            // the work of each that ended last
+  KeyedRows<std::uint32_t, CriticalPath::OfName> by_name_;
+  std::vector<std::size_t> before_;              // in the same queue
+  std::vector<std::size_t> ended_;               // by `end`, in the order of their ends
+  HashMap<std::uint64_t, std::size_t> by_call_;  // the work of each that ended last
 };
 
 }  // namespace

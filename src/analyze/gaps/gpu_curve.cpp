@@ -45,7 +45,7 @@ std::uint64_t GpuCurve::waited(std::vector<WaitForRank> waits) {
     wait.begin = std::max(wait.begin, until);
     if (wait.begin >= wait.end) continue;
     until = wait.end;
-    if (waits_.size() == MOST_WAITS)
+    if (waits_.size() == MAX_WAITS)
       left_out++;
     else if (std::uint64_t exposed = between(wait.begin, wait.end).exposed)
       waits_.push_back({wait, exposed});

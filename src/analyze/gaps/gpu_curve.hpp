@@ -33,7 +33,7 @@ class GpuCurve {
     void add(const Share& other);
   };
 
-  explicit GpuCurve(std::size_t most = MOST) : pieces_(most) {}
+  explicit GpuCurve(std::size_t most = MAX) : pieces_(most) {}
 
   // In the order of time.
   void add(const Piece& piece) { pieces_.add(piece); }
@@ -48,9 +48,9 @@ class GpuCurve {
   struct Waiting : WaitForRank {
     std::uint64_t exposed = 0;  // ns of it in which only collectives ran
   };
-  static constexpr std::size_t MOST_WAITS = 1 << 17;
+  static constexpr std::size_t MAX_WAITS = 1 << 17;
 
-  static constexpr std::size_t MOST = 1 << 16;
+  static constexpr std::size_t MAX = 1 << 16;
 
   MergedSeries<Piece> pieces_;
   MeasuredWindows windows_;  // none: always

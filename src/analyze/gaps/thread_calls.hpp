@@ -1,5 +1,5 @@
 // What threads did while a GPU had nothing to do: their calls are kept until the GPU's own times
-// come, which is a tenth of a second to seconds later. The latest MOST are kept.
+// come, which is a tenth of a second to seconds later. The latest MAX are kept.
 #pragma once
 
 #include <cstdint>
@@ -32,10 +32,10 @@ struct ThreadTime {
 
 class ThreadCalls {
  public:
-  static constexpr std::size_t MOST = 1 << 20;  // calls of all threads
+  static constexpr std::size_t MAX = 1 << 20;  // calls of all threads
   static constexpr std::size_t MAX_THREADS = 1 << 14;
 
-  explicit ThreadCalls(std::size_t most = MOST) : most_(most) {}
+  explicit ThreadCalls(std::size_t most = MAX) : most_(most) {}
 
   void call(const Line& line);
   // The number of the process that last made a call with this pid; 0: none did.

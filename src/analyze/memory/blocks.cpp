@@ -126,7 +126,7 @@ void Blocks::allocated(const Line& line) {
     end(of, known, line.ts);
   }
   Allocator* allocator = allocator_of(line.process->number, line.pid, line.ordinal);
-  if (held_ == MOST || !allocator) {
+  if (held_ == MAX || !allocator) {
     left_out_++;
     return;
   }

@@ -71,7 +71,7 @@ class Blocks {
   std::uint64_t left_out() const { return left_out_; }  // that found no room
 
  private:
-  static constexpr std::size_t MOST = std::size_t{1} << 20;  // blocks at once, of all processes
+  static constexpr std::size_t MAX = std::size_t{1} << 20;  // blocks at once, of all processes
   static constexpr std::size_t MAX_ALLOCATORS = 4096, MAX_PLACES = 256;
   static constexpr std::size_t NO_PLACE = MAX_PLACES + 1;
 

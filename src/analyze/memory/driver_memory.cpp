@@ -4,7 +4,6 @@
 #include <tuple>
 
 #include "analyze/derived/processes.hpp"
-#include "analyze/gpu_samples.hpp"
 #include "util/limited.hpp"
 
 namespace cudabpf::analyze {
@@ -41,19 +40,19 @@ void DriverMemory::line(const Line& line) {
   if (line.kind == LineKind::driver) request(line);
   if (live_.empty()) return;
   if (line.kind == LineKind::call) returned(line);
-  if (line.kind == LineKind::gpu_sample) sample(line);
+  if (line.sample) sample(line);
 }
 
 void DriverMemory::request(const Line& line) {
   bool takes = line.object_class == memory_class_ && line.name != free_ && line.has(Field::size) &&
-               line.size <= MOST_BYTES;
+               line.size <= MAX_BYTES;
   bool frees = line.name == free_;
   if ((!takes && !frees) || !line.process || refused(line, ok_) || !line.has(Field::client) ||
       !line.has(Field::object))
     return;
   auto live = live_.find(line.process->number);
   if (live == live_.end()) {
-    if (!takes || live_.size() == MOST_PROCESSES) return;
+    if (!takes || live_.size() == MAX_PROCESSES) return;
     seen_ = true;
     live = live_.try_emplace(line.process->number).first;
     live->second.known.pid = line.pid;
@@ -84,7 +83,7 @@ void DriverMemory::settle(Live& live, std::uint64_t ts) {
 }
 
 std::size_t DriverMemory::share_of(Live& live, Share::Of of, Name name) {
-  if (live.shares.size() >= MOST_SHARES && !live.share_numbers.contains({of, name.id}))
+  if (live.shares.size() >= MAX_SHARES && !live.share_numbers.contains({of, name.id}))
     of = Share::Of::others, name = {};
   auto [at, is_new] = live.share_numbers.try_emplace({of, name.id}, live.shares.size());
   if (is_new) live.shares.push_back({.of = of, .name = name});
@@ -92,7 +91,7 @@ std::size_t DriverMemory::share_of(Live& live, Share::Of of, Name name) {
 }
 
 void DriverMemory::take(Live& live, const Line& line) {
-  if (objects_ == MOST_OBJECTS) {
+  if (objects_ == MAX_OBJECTS) {
     left_out_++;
     return;
   }
@@ -104,7 +103,7 @@ void DriverMemory::take(Live& live, const Line& line) {
   client.below[object.parent].insert(line.object);
   live.shares[object.share].add(object.bytes);
   objects_++;
-  if (!line.has(Field::call) || waiting_ == MOST_OBJECTS) return;
+  if (!line.has(Field::call) || waiting_ == MAX_OBJECTS) return;
   live.open_calls[line.call].emplace_back(line.client, line.object);
   waiting_++;
 }
@@ -172,8 +171,8 @@ void DriverMemory::returned(const Line& line) {
 }
 
 void DriverMemory::sample(const Line& line) {
+  const GpuSample& sample = *line.sample;
   if (!part_.has(line.ts)) return;
-  GpuSample sample = sample_in(line);
   if (!sample.processes) return;  // a quick one
   for (auto& [number, live] : live_) {
     if (live.host != line.host) continue;
@@ -187,7 +186,7 @@ void DriverMemory::nvml_says(Live& live, const GpuSample& sample, const GpuProce
   live.found.reset();
   if (!process || !process->memory)
     live.nvml.erase(sample.device);
-  else if (has_room_for(live.nvml, sample.device, MOST_GPUS))
+  else if (has_room_for(live.nvml, sample.device, MAX_GPUS))
     live.nvml[sample.device] = {sample.ts, *process->memory};
   std::uint64_t bytes = 0;
   bool steady = true;
@@ -204,7 +203,7 @@ void DriverMemory::leave(std::uint64_t process, std::uint64_t ts) {
   settle(live->second, ts);
   for (const auto& [handle, client] : live->second.clients) objects_ -= client.objects.size();
   for (const auto& [call, objects] : live->second.open_calls) waiting_ -= objects.size();
-  if (processes_.size() < MOST_PROCESSES) processes_.push_back(std::move(live->second.known));
+  if (processes_.size() < MAX_PROCESSES) processes_.push_back(std::move(live->second.known));
   live_.erase(live);
 }
 

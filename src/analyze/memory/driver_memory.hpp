@@ -60,10 +60,10 @@ class DriverMemory {
   static constexpr std::uint64_t STEADY = 50'000'000;  // ns
 
  private:
-  static constexpr std::size_t MOST_OBJECTS = std::size_t{1} << 20;  // at once, of all processes
+  static constexpr std::size_t MAX_OBJECTS = std::size_t{1} << 20;  // at once, of all processes
   // No GPU has as much, and so many objects of that size add up.
-  static constexpr std::uint64_t MOST_BYTES = std::uint64_t{1} << 42;
-  static constexpr std::size_t MOST_SHARES = 256, MOST_PROCESSES = 4096, MOST_GPUS = 256;
+  static constexpr std::uint64_t MAX_BYTES = std::uint64_t{1} << 42;
+  static constexpr std::size_t MAX_SHARES = 256, MAX_PROCESSES = 4096, MAX_GPUS = 256;
 
   struct Object {
     std::uint64_t parent = 0, bytes = 0;

@@ -102,7 +102,7 @@ void Memory::begin_part() {
     holder.curve = {};
     holder.curve.at(0).set(holder.held);
   };
-  for (Asked& asked : asked_) asked.allocations = {};
+  for (Asked& asked : by_file_.rows()) asked.allocations = {};
   begin(all_);
   for (Holder& holder : holders_) begin(holder);
   churn_.clear();
@@ -128,24 +128,21 @@ void Memory::drop(Holder& holder, const Block& block, std::uint64_t ts, Ended ho
 
 Memory::Asked& Memory::asked_by(const Block& block) {
   Name holder = origin_of(block).holder;
-  auto [at, is_new] = asked_by_name_.try_emplace(holder.id, asked_.size());
-  if (is_new) asked_.push_back({.holder = holder});
-  return asked_[at->second];
+  return by_file_.of(holder.id, {.holder = holder});
 }
 
 void Memory::find_asked() {
-  bool any = std::any_of(asked_.begin(), asked_.end(), [](const Asked& one) { return one.holder; });
   for (std::size_t side = 0; side < SIDES; side++)
-    for (const MemoryPeak::Asked& at_peak : all_.at_peak[side].asked)
-      if (auto at = asked_by_name_.find(at_peak.holder.id); at != asked_by_name_.end())
-        asked_[at->second].at_peak[side] = at_peak.bytes;
+    for (const MemoryPart& at_peak : all_.at_peak[side].files)
+      by_file_.of(at_peak.name.id, {.holder = at_peak.name}).at_peak[side] = at_peak.bytes;
+  asked_ = by_file_.take([](const Asked& a, const Asked& b) {
+    return std::tuple(b.at_peak, b.allocations, a.holder.id) <
+           std::tuple(a.at_peak, a.allocations, b.holder.id);
+  });
+  bool any = std::any_of(asked_.begin(), asked_.end(), [](const Asked& one) { return one.holder; });
   std::erase_if(asked_, [&](const Asked& one) {
     constexpr std::array<std::uint64_t, SIDES> NOTHING{};
     return !any || (one.allocations == NOTHING && one.held == NOTHING && one.at_peak == NOTHING);
-  });
-  std::sort(asked_.begin(), asked_.end(), [](const Asked& a, const Asked& b) {
-    return std::tuple(b.at_peak, b.allocations, a.holder.id) <
-           std::tuple(a.at_peak, a.allocations, b.holder.id);
   });
 }
 
@@ -247,23 +244,16 @@ void Memory::finish(const TraceFacts& facts) {
 }
 
 void Memory::find_holders() {
-  auto each_holder = [&](auto&& visit) {
-    for (std::size_t side = 0; side < SIDES; side++) {
-      visit(all_, side);
-      for (Holder& holder : holders_) visit(holder, side);
-    }
-  };
-  each_holder([](Holder& holder, std::size_t side) {
-    holder.at_peak[side] = holder.peaks[side].ended_since();
-  });
   memory_.live().each([&](const Block& block) {
     if (block.since >= part_.to || not_wanted_.contains(block.number)) return;
     auto side = static_cast<std::size_t>(side_of(block.kind));
     for (Holder* holder : {&all_, &holder_of(block)})
-      if (holder->peaks[side].was_live(block))
-        MemoryPeak::add(holder->at_peak[side], block, origin_of(block).holder);
+      holder->peaks[side].still_live(block, origin_of(block).holder);
   });
-  each_holder([](Holder& holder, std::size_t side) { MemoryPeak::sort(holder.at_peak[side]); });
+  for (std::size_t side = 0; side < SIDES; side++) {
+    all_.at_peak[side] = all_.peaks[side].take_holders();
+    for (Holder& holder : holders_) holder.at_peak[side] = holder.peaks[side].take_holders();
+  }
 }
 
 std::vector<Memory::Churn> Memory::churn() const {

@@ -20,6 +20,7 @@
 #include "state/memory_figures.hpp"
 #include "util/durations.hpp"
 #include "util/hash.hpp"
+#include "util/keyed_rows.hpp"
 #include "util/largest.hpp"
 
 namespace cudabpf::analyze {
@@ -170,8 +171,8 @@ class Memory : public Analysis, private LiveMemory::Listener {
   DriverMemory driver_;
   Holder all_;
   std::vector<Holder> holders_;
-  std::vector<Asked> asked_;
-  HashMap<std::uint32_t, std::size_t> asked_by_name_;
+  KeyedRows<std::uint32_t, Asked> by_file_;
+  std::vector<Asked> asked_;  // those, in the end
   std::vector<OutOfMemory> ran_out_;
   std::uint64_t times_ran_out_ = 0;
   std::unordered_map<std::uint64_t, std::size_t> holder_by_number_;  // of a process or a range

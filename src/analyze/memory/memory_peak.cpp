@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <tuple>
-
-#include "util/console/terminal.hpp"
+#include <utility>
 
 namespace cudabpf::analyze {
 
@@ -14,15 +14,6 @@ namespace {
 
 bool larger(const LiveMemory::Block& a, const LiveMemory::Block& b) {
   return std::tuple(a.size, b.number) > std::tuple(b.size, a.number);
-}
-
-template <typename Row>
-void count(std::vector<Row>& rows, std::unordered_map<std::uint64_t, std::size_t>& at,
-           std::uint64_t key, const Row& fresh, const LiveMemory::Block& block) {
-  auto [place, is_new] = at.try_emplace(key, rows.size());
-  if (is_new) rows.push_back(fresh);
-  rows[place->second].bytes += block.size;
-  rows[place->second].blocks++;
 }
 
 }  // namespace
@@ -33,29 +24,39 @@ void MemoryPeak::allocated(const LiveMemory::Block& block) {
   bytes_ = held_;
   ts_ = block.since;
   number_ = block.number;
-  if (ended_since_.blocks) ended_since_ = {};
+  if (at_peak_.count) at_peak_ = {};
 }
 
 void MemoryPeak::ended(const LiveMemory::Block& block, Name holder) {
   held_ -= block.size;
-  if (was_live(block)) add(ended_since_, block, holder);
+  if (was_live(block)) at_peak_.add(block, holder);
 }
 
 void MemoryPeak::begin_anew(std::uint64_t ts, std::uint64_t last) {
   bytes_ = held_;
   ts_ = ts;
   number_ = last;
-  ended_since_ = {};
+  at_peak_ = {};
 }
 
-void MemoryPeak::add(Holders& to, const LiveMemory::Block& block, Name holder) {
-  to.blocks++;
-  count(to.asked, to.asked_at, holder.id, {holder}, block);
+void MemoryPeak::Blocks::add(const LiveMemory::Block& block, Name holder) {
+  count++;
+  files.of(holder.id, {.name = holder}).add(block.size);
   auto size_class = static_cast<unsigned>(std::bit_width(block.size));
   constexpr unsigned SIZE_CLASS_BITS = 8;
-  count(to.groups, to.group_at, std::uint64_t{block.function} << SIZE_CLASS_BITS | size_class,
-        {{block.function}, size_class}, block);
-  keep_largest(to.largest, block, LARGEST);
+  std::uint64_t key = std::uint64_t{block.function} << SIZE_CLASS_BITS | size_class;
+  Group& group = groups.of(key, {{block.function}, size_class});
+  group.bytes += block.size;
+  group.blocks++;
+  keep_largest(largest, block, LARGEST);
+}
+
+MemoryPeak::Holders MemoryPeak::Blocks::holders() && {
+  auto more = [](const Group& a, const Group& b) {
+    return std::tuple(b.bytes, a.function.id, a.size_class) <
+           std::tuple(a.bytes, b.function.id, b.size_class);
+  };
+  return {groups.take(more), files.take(std::less()), std::move(largest), count};
 }
 
 void MemoryPeak::keep_largest(std::vector<LiveMemory::Block>& largest,
@@ -63,18 +64,6 @@ void MemoryPeak::keep_largest(std::vector<LiveMemory::Block>& largest,
   if (largest.size() == most && !larger(block, largest.back())) return;
   if (largest.size() == most) largest.pop_back();
   largest.insert(std::upper_bound(largest.begin(), largest.end(), block, larger), block);
-}
-
-void MemoryPeak::sort(Holders& holders) {
-  holders.group_at.clear();
-  holders.asked_at.clear();
-  std::sort(holders.asked.begin(), holders.asked.end(), [](const Asked& a, const Asked& b) {
-    return std::tuple(b.bytes, a.holder.id) < std::tuple(a.bytes, b.holder.id);
-  });
-  std::sort(holders.groups.begin(), holders.groups.end(), [](const Group& a, const Group& b) {
-    return std::tuple(b.bytes, a.function.id, a.size_class) <
-           std::tuple(a.bytes, b.function.id, b.size_class);
-  });
 }
 
 std::string size_class_name(unsigned size_class) {

@@ -4,9 +4,10 @@
 
 #include <cstdint>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "analyze/memory/memory_part.hpp"
 #include "state/live_memory.hpp"
 #include "trace/read/names.hpp"
 
@@ -22,19 +23,11 @@ class MemoryPeak {
     unsigned size_class = 0;  // at least 2^(n-1) bytes, and less than 2^n
     std::uint64_t bytes = 0, blocks = 0;
   };
-  // Blocks that one file's code asked for; none: it is not known.
-  struct Asked {
-    Name holder;
-    std::uint64_t bytes = 0, blocks = 0;
-  };
   struct Holders {
     std::vector<Group> groups;               // the most bytes first
-    std::vector<Asked> asked;                // likewise
+    std::vector<MemoryPart> files;           // whose code asked, likewise
     std::vector<LiveMemory::Block> largest;  // at most LARGEST
     std::uint64_t blocks = 0;
-    // Where groups and files are, until they are sorted. Both are named in the trace, so it bounds
-    // how many there are.
-    std::unordered_map<std::uint64_t, std::size_t> group_at, asked_at;
   };
 
   void allocated(const LiveMemory::Block& block);
@@ -46,20 +39,33 @@ class MemoryPeak {
   std::uint64_t held() const { return held_; }
   std::uint64_t bytes() const { return bytes_; }
   std::uint64_t ts() const { return ts_; }
-  bool was_live(const LiveMemory::Block& block) const { return block.number <= number_; }
 
-  // Blocks of the peak that have ended since; the caller adds those still live.
-  const Holders& ended_since() const { return ended_since_; }
-  static void add(Holders& to, const LiveMemory::Block& block, Name holder);
-  static void sort(Holders& holders);
+  // At the end: adds a block that is still live; then, once, what was live at the peak.
+  void still_live(const LiveMemory::Block& block, Name holder) {
+    if (was_live(block)) at_peak_.add(block, holder);
+  }
+  Holders take_holders() { return std::move(at_peak_).holders(); }
   // Adds the block if it is one of the `most` largest, which come first.
   static void keep_largest(std::vector<LiveMemory::Block>& largest, const LiveMemory::Block& block,
                            std::size_t most);
 
  private:
+  // The trace names groups and files, so it bounds how many there are.
+  struct Blocks {
+    KeyedRows<std::uint64_t, Group> groups;
+    MemoryParts files;
+    std::vector<LiveMemory::Block> largest;
+    std::uint64_t count = 0;
+
+    void add(const LiveMemory::Block& block, Name holder);
+    Holders holders() &&;
+  };
+
+  bool was_live(const LiveMemory::Block& block) const { return block.number <= number_; }
+
   std::uint64_t held_ = 0;
   std::uint64_t bytes_ = 0, ts_ = 0, number_ = 0;
-  Holders ended_since_;
+  Blocks at_peak_;  // those that have ended since
 };
 
 std::string size_class_name(unsigned size_class);  // "4 to 8 MiB"

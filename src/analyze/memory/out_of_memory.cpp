@@ -1,40 +1,29 @@
 #include "analyze/memory/out_of_memory.hpp"
 
 #include <algorithm>
-#include <tuple>
+#include <functional>
 
 #include "analyze/derived/processes.hpp"
 #include "analyze/memory/memory_peak.hpp"
+#include "util/limited.hpp"
 
 namespace cudabpf::analyze {
 
 namespace {
 
 constexpr std::int64_t NO_ROOM = 2;  // CUDA_ERROR_OUT_OF_MEMORY
-constexpr std::size_t MOST_PARTS = 256;
+constexpr std::size_t MAX_PARTS = 256;
 
-// What is beyond MOST_PARTS is only in the sum of all.
-void add_to(std::vector<OutOfMemory::Part>& parts, std::uint32_t pid, Name name,
-            const LiveMemory::Block& block) {
-  auto part = std::find_if(parts.begin(), parts.end(), [&](const OutOfMemory::Part& known) {
-    return known.pid == pid && (pid || known.name == name);
-  });
-  if (part == parts.end()) {
-    if (parts.size() == MOST_PARTS) return;
-    parts.push_back({pid, name});
-    part = parts.end() - 1;
-  }
-  part->bytes += block.size;
-  part->blocks++;
+// What is beyond MAX_PARTS is only in the sum of all.
+void add(MemoryParts& parts, std::uint32_t key, const MemoryPart& fresh, std::uint64_t size) {
+  if (has_room_for(parts, key, MAX_PARTS)) parts.of(key, fresh).add(size);
 }
 
-void sort(std::vector<OutOfMemory::Part>& parts) {
-  std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) {
-    return std::tuple(b.bytes, a.pid, a.name.id) < std::tuple(a.bytes, b.pid, b.name.id);
-  });
-  bool known = std::any_of(parts.begin(), parts.end(),
-                           [](const auto& part) { return part.pid || part.name; });
-  if (!known) parts.clear();
+std::vector<MemoryPart> known_parts(MemoryParts& parts) {
+  auto all = parts.take(std::less());
+  bool known = std::any_of(all.begin(), all.end(),
+                           [](const MemoryPart& part) { return part.pid || part.name; });
+  return known ? all : std::vector<MemoryPart>();
 }
 
 }  // namespace
@@ -65,18 +54,21 @@ OutOfMemory out_of_memory(const Line& line, const TracedMemory& memory, const Bl
   const Blocks::Allocator* allocator =
       out.gpu && line.process ? blocks.of(line.process->number, *out.gpu) : nullptr;
   if (allocator && allocator->any()) out.blocks = allocator->levels().now;
+  MemoryParts processes, holders, lines;
   memory.live().each([&](const LiveMemory::Block& block) {
     const MemoryOrigin& origin = memory.origin_of(block);
     if (block.kind == MemoryKind::host) return;
     if (out.gpu && !origin.gpu) out.unknown += block.size;
     if (out.gpu && origin.gpu != out.gpu) return;
     out.bytes += block.size;
-    add_to(out.processes, block.pid, origin.comm, block);
-    add_to(out.holders, 0, origin.holder, block);
-    add_to(out.lines, 0, origin.line, block);
+    add(processes, block.pid, {block.pid, origin.comm}, block.size);
+    add(holders, origin.holder.id, {.name = origin.holder}, block.size);
+    add(lines, origin.line.id, {.name = origin.line}, block.size);
     MemoryPeak::keep_largest(out.largest, block, OutOfMemory::LARGEST);
   });
-  for (auto* parts : {&out.processes, &out.holders, &out.lines}) sort(*parts);
+  out.processes = known_parts(processes);
+  out.holders = known_parts(holders);
+  out.lines = known_parts(lines);
   return out;
 }
 

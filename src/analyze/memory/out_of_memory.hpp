@@ -7,6 +7,7 @@
 
 #include "analyze/memory/blocks.hpp"
 #include "analyze/memory/driver_memory.hpp"
+#include "analyze/memory/memory_part.hpp"
 #include "analyze/memory/traced_memory.hpp"
 #include "trace/read/line.hpp"
 
@@ -14,11 +15,6 @@ namespace cudabpf::analyze {
 
 struct OutOfMemory {
   static constexpr std::size_t LARGEST = 5;
-  struct Part {
-    std::uint32_t pid = 0;
-    Name name;  // of the process, the holder or the line; none: it is not known
-    std::uint64_t bytes = 0, blocks = 0;
-  };
 
   std::uint64_t ts = 0, call = 0;
   std::uint32_t pid = 0;
@@ -30,7 +26,7 @@ struct OutOfMemory {
   std::uint64_t driver = 0;   // what the driver had for its own needs, on all GPUs; 0: not known
   // What PyTorch's allocator had there in this process; nothing: no block of it was seen.
   std::optional<Blocks::Level> blocks;
-  std::vector<Part> processes, holders, lines;  // the most bytes first
+  std::vector<MemoryPart> processes, holders, lines;  // the most bytes first
   std::vector<LiveMemory::Block> largest;
 };
 

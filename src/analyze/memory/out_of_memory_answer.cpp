@@ -13,7 +13,7 @@ std::uint64_t age_at(const OutOfMemory& out, const LiveMemory::Block& block) {
   return out.ts > block.since ? out.ts - block.since : 0;
 }
 
-Json parts_json(const std::vector<OutOfMemory::Part>& parts, const Names& names) {
+Json parts_json(const std::vector<MemoryPart>& parts, const Names& names) {
   Json json = Json::array();
   for (const auto& part : parts) {
     Json one = {{"name", part.name ? Json(names.text(part.name)) : Json()},
@@ -25,7 +25,7 @@ Json parts_json(const std::vector<OutOfMemory::Part>& parts, const Names& names)
   return json;
 }
 
-void add_parts(Page& page, std::string_view title, const std::vector<OutOfMemory::Part>& parts,
+void add_parts(Page& page, std::string_view title, const std::vector<MemoryPart>& parts,
                const OutOfMemory& out, const Names& names) {
   Table table(std::string(title), {{"blocks"}, {"bytes"}, {"share"}});
   std::uint64_t bytes = out.bytes, shown = 0;

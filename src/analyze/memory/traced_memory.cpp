@@ -67,7 +67,7 @@ std::uint32_t TracedMemory::origin_of(const Line& line) {
   std::tuple key(origin.holder.id, origin.line.id, origin.comm.id, origin.gpu.value_or(-1));
   auto known = origin_numbers_.find(key);
   if (known != origin_numbers_.end()) return known->second;
-  if (origins_.size() == MOST_ORIGINS) return 0;
+  if (origins_.size() == MAX_ORIGINS) return 0;
   auto number = static_cast<std::uint32_t>(origins_.size());
   origins_.push_back(origin);
   origin_numbers_[key] = number;

@@ -24,7 +24,7 @@ struct MemoryOrigin {
 class TracedMemory {
  public:
   // To the listener a block's function is the number of its name.
-  TracedMemory(Names& names, LiveMemory::Listener& listener, std::size_t most = LiveMemory::MOST);
+  TracedMemory(Names& names, LiveMemory::Listener& listener, std::size_t most = LiveMemory::MAX);
 
   void line(const Line& line);
   const LiveMemory& live() const { return live_; }
@@ -42,7 +42,7 @@ class TracedMemory {
   std::vector<std::pair<Name, MemoryEffect>> by_name_;
   std::array<Name, MEMORY_KINDS> kinds_;
   // A trace may claim any number of them: those that find no room are not known.
-  static constexpr std::size_t MOST_ORIGINS = 1 << 16;
+  static constexpr std::size_t MAX_ORIGINS = 1 << 16;
   std::vector<MemoryOrigin> origins_{{}};
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::int64_t>, std::uint32_t>
       origin_numbers_;

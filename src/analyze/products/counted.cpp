@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analyze/gpu_samples.hpp"
+#include "cudabpf/event.hpp"
 
 namespace cudabpf::analyze {
 
@@ -15,9 +15,8 @@ constexpr double ROUNDED = 0.0005;
 
 }  // namespace
 
-void CountedActivity::sample(const Line& line) {
-  GpuSample sample = sample_in(line);
-  if (!sample.window_ns || !sample.tensor_active || !sample.dram_active || windows_.size() == MOST)
+void CountedActivity::sample(const GpuSample& sample) {
+  if (!sample.window_ns || !sample.tensor_active || !sample.dram_active || windows_.size() == MAX)
     return;
   several_ |= gpu_ && *gpu_ != sample.device;
   gpu_ = sample.device;

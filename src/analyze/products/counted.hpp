@@ -21,7 +21,7 @@ class CountedActivity {
   };
 
   // Also those outside of the part that is wanted.
-  void sample(const Line& line);
+  void sample(const GpuSample& sample);
   // A product ran on a GPU. `half_flop`: of those that tensor cores do, each by how many of half
   // precision take as long.
   void ran(std::uint64_t began, std::uint64_t ended, double half_flop, double bytes);
@@ -32,7 +32,7 @@ class CountedActivity {
  private:
   // The counters are behind: what happens may be in samples that are taken this much later.
   static constexpr std::uint64_t BEHIND = 150'000'000;  // ns
-  static constexpr std::size_t MOST = 1 << 17;
+  static constexpr std::size_t MAX = 1 << 17;
 
   struct Needed {
     double half_flop = 0, bytes = 0;

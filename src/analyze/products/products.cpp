@@ -73,7 +73,7 @@ void MatrixProducts::line(const Line& line) {
     case LineKind::gpu_operation:
       return operation(line);
     case LineKind::gpu_sample:
-      return counted_.sample(line);
+      return counted_.sample(*line.sample);
     default:
       return;
   }
@@ -81,7 +81,7 @@ void MatrixProducts::line(const Line& line) {
 
 // The counters of what happens in the part may be read after it.
 void MatrixProducts::outside(const Line& line) {
-  if (line.kind == LineKind::gpu_sample) counted_.sample(line);
+  if (line.sample) counted_.sample(*line.sample);
 }
 
 void MatrixProducts::call(const Line& line) {

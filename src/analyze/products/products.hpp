@@ -1,4 +1,4 @@
-// What products of matrices cost, by what they multiply. A kernel's launch names the call that made
+// What matrix products cost, by what they multiply. A kernel's launch names the call that made
 // it (`within`), which is the product, or a part of it. Captured products run at each launch of
 // their graph; there a kernel belongs to the product that launched the kernel of that name and grid
 // when the graph was captured, in order of the graph's nodes.
@@ -75,7 +75,7 @@ class MatrixProducts : public Analysis {
     auto key() const { return std::tuple(name.id, grid); }
   };
   struct Known {
-    static constexpr std::size_t MOST = std::size_t{1} << 20;
+    static constexpr std::size_t MAX = std::size_t{1} << 20;
     std::uint64_t id = 0, parent = 0;  // parent: of which it is a part
     std::uint32_t row = NO_SHAPE;
     bool timed = false;

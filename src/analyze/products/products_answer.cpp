@@ -153,7 +153,7 @@ constexpr Column<ProductRow, KnownPeaks> PRODUCT_COLUMNS[] = {
 std::string why_none(const MatrixProducts& products) {
   return products.were_recorded()
              ? "No product of cuBLAS or cuBLASLt with a known shape is in this part of the trace."
-             : "Products of matrices were not recorded. `cudabpf run --inside` and `run --shapes` "
+             : "Matrix products were not recorded. `cudabpf run --inside` and `run --shapes` "
                "record them.";
 }
 
@@ -230,8 +230,8 @@ Json checked_json(const Checked& check) {
 }
 
 std::string time_of(double ns) {
-  constexpr double MOST = 1e18;
-  return human_time(static_cast<std::uint64_t>(std::llround(std::min(ns, MOST))));
+  constexpr double MAX = 1e18;
+  return human_time(static_cast<std::uint64_t>(std::llround(std::min(ns, MAX))));
 }
 
 void add_check(Page& page, std::string_view what, const Checked& check, std::string_view why_more) {

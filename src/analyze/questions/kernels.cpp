@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <tuple>
 
 #include "analyze/derived/classes_by_name.hpp"
@@ -10,6 +9,7 @@
 #include "analyze/derived/shown_ranges.hpp"
 #include "analyze/work.hpp"
 #include "util/hash.hpp"
+#include "util/keyed_rows.hpp"
 #include "util/limited.hpp"
 
 namespace cudabpf::analyze {
@@ -161,6 +161,7 @@ void Kernels::measured(const Line& line) {
 
 void Kernels::finish(const TraceFacts& facts) {
   gpu_.finish(facts);
+  lacks_launches_ = facts.leaves_out("launches");
   short_names_.settle();
   if (by_ == By::range) return;  // each launch of a graph was added in its range
   for (const GraphLaunches::OfGraph& launched : graphs_.graphs()) add_graph(launched, nullptr);
@@ -254,18 +255,13 @@ std::vector<Kernels::Group> Kernels::groups() const {
   ShownRanges ranges(names_);
   for (const Figures& one : figures_) ranges.add(one.launch.place);
   ranges.settle();
-  std::vector<Group> groups;
-  std::map<std::string, std::size_t> known;
+  KeyedRows<std::string, Group> groups;
   for (Figures& one : figures(By::range)) {
     std::string range = ranges.text(one.launch.place);
-    auto [at, is_new] = known.try_emplace(range, groups.size());
-    if (is_new) groups.emplace_back().name = range;
-    groups[at->second].add(std::move(one));
+    groups.of(range, {.name = range, .all = {}, .kernels = {}}).add(std::move(one));
   }
-  for (Group& group : groups) std::sort(group.kernels.begin(), group.kernels.end(), more);
-  std::sort(groups.begin(), groups.end(),
-            [](const Group& a, const Group& b) { return more(a.all, b.all); });
-  return groups;
+  for (Group& group : groups.rows()) std::sort(group.kernels.begin(), group.kernels.end(), more);
+  return groups.take([](const Group& a, const Group& b) { return more(a.all, b.all); });
 }
 
 void Kernels::Group::add(Figures&& kernel) {

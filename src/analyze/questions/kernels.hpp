@@ -120,7 +120,8 @@ class Kernels : public Analysis {
   const Totals& totals() const { return totals_; }
   const GraphLaunches& graph_launches() const { return graphs_; }
   const MeasuredOperations& gpu() const { return gpu_; }
-  std::vector<OfGraph> graphs() const;  // the most kernels first
+  bool lacks_launches() const { return lacks_launches_; }  // not all are in the trace
+  std::vector<OfGraph> graphs() const;                     // the most kernels first
   std::string short_name(Name kernel) const { return short_names_.of(kernel); }
   std::string_view full_name(Name kernel) const { return names_.text(kernel); }
 
@@ -156,6 +157,7 @@ class Kernels : public Analysis {
   Name lost_;
   std::vector<Figures> figures_;
   HashMap<Launch, std::size_t, LaunchHash> places_;
+  bool lacks_launches_ = false;
   HashMap<StreamKey, Last, StreamHash> streams_;
   Totals totals_;
   GraphLaunches graphs_;

@@ -270,7 +270,8 @@ void add_kernels(Page& page, const Kernels& kernels, Kernels::By by, std::size_t
   if (kernels.gpu().measured()) return add_measured_kernels(page, kernels, by, at_most);
   const Kernels::Totals& totals = kernels.totals();
   if (!totals.launches && !totals.in_graphs) {
-    page.line("No kernel was launched.");
+    page.line(kernels.lacks_launches() ? "No launch is in this trace, which does not have them all."
+                                       : "No kernel was launched.");
     if (totals.graphs) add_kernel_notes(page, kernels);
     return;
   }

@@ -58,7 +58,7 @@ class MeasuredOperations : public Analysis {
 
   // A launch of a graph, until all that it did is known.
   struct GraphRun {
-    static constexpr std::size_t MOST = IssuingCall::MOST;
+    static constexpr std::size_t MAX = IssuingCall::MAX;
 
     std::uint64_t id = 0, ts = 0;  // the call's
     // What its work did on the GPU so far; `begin` > `end`: nothing.

@@ -103,10 +103,10 @@ void RangeTotals::add_rows(std::vector<Shown>& all, std::vector<std::size_t> whi
   for (std::size_t one : which) {
     Shown& shown = all[one - 1];
     // Names that a trace makes up are not to take memory once more for each range in them.
-    constexpr std::size_t MOST_TEXT = std::size_t{64} << 20;
+    constexpr std::size_t MAX_TEXT = std::size_t{64} << 20;
     for (const std::string& around : path) path_text_ += sizeof(std::string) + around.size();
     rows_.push_back({shown.row.name, shown.row.domain,
-                     path_text_ > MOST_TEXT ? std::vector<std::string>() : path, path.size(),
+                     path_text_ > MAX_TEXT ? std::vector<std::string>() : path, path.size(),
                      shown.row.names, shown.figures, shown.gpu_here});
     path.push_back(shown.row.name);
     add_rows(all, std::move(shown.inside), path);

@@ -20,7 +20,7 @@ namespace cudabpf::analyze {
 class Report : public Analysis {
  public:
   Report(Names& names, ThreadFilter wanted, const Part& part, const Moments& moments,
-         std::size_t most_events = ReportEvent::MOST);
+         std::size_t most_events = ReportEvent::MAX);
   ~Report() override;
 
   void line(const Line& line) override;
@@ -52,7 +52,7 @@ class Report : public Analysis {
 class ReportOfTwo {
  public:
   // Each of the two: a page holds no more than that of one trace.
-  static constexpr std::size_t MAX_EVENTS = ReportEvent::MOST / 2;
+  static constexpr std::size_t MAX_EVENTS = ReportEvent::MAX / 2;
 
   struct Side {
     const Report& report;

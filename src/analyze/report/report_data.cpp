@@ -202,7 +202,7 @@ Json lanes_json(const ReportTimeline& timeline, Columns& columns) {
 
 // Those that begin in the part that is shown.
 Json iterations_json(const ReportTimeline& timeline, const Execution& execution, Columns& columns) {
-  constexpr std::size_t MOST = 1 << 17;
+  constexpr std::size_t MAX = 1 << 17;
   const auto& each = execution.iterations().each;
   if (each.empty() || !execution.thread()) return nullptr;
   std::size_t first = 0, count = 0;
@@ -212,7 +212,7 @@ Json iterations_json(const ReportTimeline& timeline, const Execution& execution,
     const Iteration& one = each[i];
     if (one.begin < timeline.from()) continue;
     if (one.begin >= timeline.to() || one.begin < before) break;  // times may be anything
-    if (count == MOST) {
+    if (count == MAX) {
       left_out++;
       continue;
     }

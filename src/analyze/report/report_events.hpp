@@ -11,7 +11,7 @@
 namespace cudabpf::analyze {
 
 struct ReportEvent {
-  static constexpr std::size_t MOST = std::size_t{3} << 19;  // in all rows
+  static constexpr std::size_t MAX = std::size_t{3} << 19;  // in all rows
   static constexpr unsigned FINEST = 8, COARSEST = 63;
   static constexpr bool MERGES_AT_ONCE = true;
 

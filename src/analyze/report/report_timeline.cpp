@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "analyze/gpu_samples.hpp"
 #include "util/limited.hpp"
 #include "util/saturating.hpp"
 
@@ -44,7 +43,7 @@ void ReportTimeline::line(const Line& line) {
   if (line.kind == LineKind::call || line.kind == LineKind::driver) on_thread(line);
   if (line.kind == LineKind::range && has_bar(line)) range(line);
   if (line.kind == LineKind::gpu_operation) gpu_operation(line);
-  if (line.kind == LineKind::gpu_sample) gpu_sample(line);
+  if (line.sample) gpu_sample(*line.sample);
   owners_.seen(line);
 }
 
@@ -129,8 +128,7 @@ void ReportTimeline::count(const Line& call) {
   }
 }
 
-void ReportTimeline::gpu_sample(const Line& line) {
-  GpuSample sample = sample_in(line);
+void ReportTimeline::gpu_sample(const GpuSample& sample) {
   if (sample.ts > LATEST || !has_room_for(gpus_, sample.device, MAX_GPUS)) return;
   Sampled& now = gpus_[sample.device].at(sample.ts);
   if (sample.sm_active) now.merge({*sample.sm_active, 0, 1, 0});

@@ -48,7 +48,7 @@ class ReportTimeline : public Analysis {
     std::uint64_t of_threads = 0, of_queues = 0, too_late = 0;
   };
 
-  explicit ReportTimeline(Names& names, std::size_t most_events = ReportEvent::MOST);
+  explicit ReportTimeline(Names& names, std::size_t most_events = ReportEvent::MAX);
 
   void line(const Line& line) override;
   void outside(const Line& line) override { events_.learn(line); }
@@ -77,7 +77,7 @@ class ReportTimeline : public Analysis {
   void on_thread(const Line& line);
   void range(const Line& line);
   void gpu_operation(const Line& line);
-  void gpu_sample(const Line& line);
+  void gpu_sample(const GpuSample& sample);
   void count(const Line& call);
   void add(ReportRow& row, const Line& line, std::uint64_t end, std::uint32_t stream);
   template <typename Each>

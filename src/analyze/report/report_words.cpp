@@ -73,7 +73,7 @@ std::uint32_t EventDetails::of(const Line& line, const Names& names) {
   if (text_.empty()) return NONE;
   auto known = numbers_.find(text_);
   if (known != numbers_.end()) return known->second;
-  if (texts_.size() == MOST || bytes_ + text_.size() > MAX_BYTES) {
+  if (texts_.size() == MAX || bytes_ + text_.size() > MAX_BYTES) {
     full_ = true;
     return NOT_KEPT;
   }

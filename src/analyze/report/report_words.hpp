@@ -30,7 +30,7 @@ class EventKinds {
     auto known = numbers_.find(kind);
     if (known != numbers_.end()) return last_number_ = known->second;
     if (kinds_.empty()) kinds_.emplace_back();
-    if (kinds_.size() == MOST) return last_number_ = 0;
+    if (kinds_.size() == MAX) return last_number_ = 0;
     last_number_ = static_cast<std::uint32_t>(kinds_.size());
     kinds_.push_back(kind);
     numbers_.emplace(kind, last_number_);
@@ -39,7 +39,7 @@ class EventKinds {
   const std::vector<LaneEvent>& all() const { return kinds_; }
 
  private:
-  static constexpr std::size_t MOST = 1 << 16;
+  static constexpr std::size_t MAX = 1 << 16;
 
   std::vector<LaneEvent> kinds_;
   HashMap<LaneEvent, std::uint32_t, LaneEventHash> numbers_;
@@ -60,7 +60,7 @@ class EventDetails {
   bool is_full() const { return full_; }
 
  private:
-  static constexpr std::size_t MOST = 1 << 17, MAX_BYTES = std::size_t{12} << 20;
+  static constexpr std::size_t MAX = 1 << 17, MAX_BYTES = std::size_t{12} << 20;
 
   HashMap<std::string, std::uint32_t> numbers_;
   std::vector<std::string_view> texts_;  // of `numbers_`

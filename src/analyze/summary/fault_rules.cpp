@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <limits>
-
 #include "analyze/summary/rules.hpp"
 #include "state/error_meanings.hpp"
 
@@ -15,11 +13,6 @@ std::string not_given(const std::vector<std::string>& missing) {
   bool several = missing.size() > 1 || missing.front().starts_with("parts");
   return fmt::format("{} of it {} not given", fmt::join(missing, " and "),
                      several ? "were" : "was");
-}
-
-// A trace may claim any number.
-void add_claimed(std::uint64_t& sum, std::uint64_t more) {
-  if (__builtin_add_overflow(sum, more, &sum)) sum = std::numeric_limits<std::uint64_t>::max();
 }
 
 // No loss is rounded down to nothing.
@@ -36,18 +29,9 @@ bool is_out_of_memory(const Judged& judged, const Totals::Failure& failure) {
 
 Found incomplete(const Judged& judged) {
   const TraceFacts& facts = judged.facts;
-  std::uint64_t lost = 0;
-  bool uncounted = false;
-  for (const auto& [reason, loss] : facts.losses) {
-    if (loss.degraded) continue;
-    add_claimed(lost, loss.count);
-    uncounted |= loss.uncounted;
-  }
+  auto [lost, all, uncounted, processes] = judged.lost_events();
   std::vector<std::string> what;
   if (lost || uncounted) {
-    std::uint64_t all = lost;
-    add_claimed(all, facts.calls);
-    add_claimed(all, facts.operations);
     what.push_back(uncounted
                        ? fmt::format("some events were lost ({})",
                                      lost ? fmt::format("at least {}; the total is not known",
@@ -56,6 +40,8 @@ Found incomplete(const Judged& judged) {
                        : fmt::format("{} of {} were lost ({})", with_commas(lost),
                                      count_of(all, "event", "events"), share_of_lost(lost, all)));
   }
+  if (processes)
+    what.push_back(count_of(processes, "process was", "processes were") + " not recorded");
   if (!facts.cut_off.empty())
     what.push_back(fmt::format("the trace is cut off at {}", judged.moments.at(facts.last_ts)));
   if (!facts.missing.empty()) what.push_back(not_given(facts.missing));
@@ -117,19 +103,11 @@ Found errors(const Judged& judged) {
 // "; then 74 GiB was held: 70 GiB by libtorch_cuda.so, 4 GiB by libnccl.so.2", or by which
 // processes if no holder is known.
 std::string who_had_it(const Judged& judged) {
-  constexpr std::size_t BIGGEST = 3;
   if (judged.memory.ran_out().empty()) return {};
   const OutOfMemory& out = judged.memory.ran_out().front();
-  const auto& parts = out.holders.empty() ? out.processes : out.holders;
-  std::string text = fmt::format("; then {} was held{}", human_bytes(out.bytes),
-                                 out.gpu ? fmt::format(" on GPU {}", *out.gpu) : "");
-  for (std::size_t i = 0; i < std::min(parts.size(), BIGGEST); i++) {
-    const auto& part = parts[i];
-    std::string name = part.name ? std::string(judged.names.text(part.name)) : "unknown code";
-    text += fmt::format("{} {} by {}", i ? "," : ":", human_bytes(part.bytes),
-                        part.pid ? fmt::format("process {} {}", part.pid, name) : name);
-  }
-  return text;
+  return fmt::format("; then {} was held{}{}", human_bytes(out.bytes),
+                     out.gpu ? fmt::format(" on GPU {}", *out.gpu) : "",
+                     biggest_text(out.holders.empty() ? out.processes : out.holders, judged.names));
 }
 
 Found out_of_memory(const Judged& judged) {
@@ -182,10 +160,18 @@ Found not_judged(const Judged& judged) {
   bool is_cut = judged.is_cut_before_work();
   if ((judged.can_be_judged() && !is_cut) || !judged.totals.launches) return {};
   Finding one = judged.finding("not_judged", "Not judged");
-  one.text = is_cut ? "what bounds the program is not known, since the trace is cut off before "
-                      "anything repeats."
-                    : "what bounds the program is not known, since not all launches and waits are "
-                      "in this trace with their durations. The default profile records them.";
+  one.text =
+      is_cut ? "what bounds the program is not known, since the trace is cut off before "
+               "anything repeats."
+      : judged.leaves_out_needed()
+          ? "what bounds the program is not known, since not all launches and waits are in "
+            "this trace. The default profile records them."
+      : judged.lost_too_many()
+          ? "what bounds the program is not known, since too many events were lost."
+          : fmt::format(
+                "what bounds the program is not known, since {} of {} have no "
+                "duration in this trace.",
+                with_commas(judged.totals.untimed), count_of(judged.totals.calls, "call", "calls"));
   return one;
 }
 

@@ -4,9 +4,13 @@
 
 #include <algorithm>
 
+#include "cudabpf/event.hpp"
+#include "util/saturating.hpp"
+
 namespace cudabpf::analyze {
 
 namespace {
+constexpr double LOST_MUCH = 10;      // percent of all events: the others say too little
 constexpr double UNTIMED_MUCH = 5;    // percent of all calls: too many to judge the others
 constexpr double WORK_AT_LEAST = 10;  // percent of the run, if nothing repeats
 // ns. What a framework does for a launch takes less than this; more is other work.
@@ -15,8 +19,32 @@ constexpr std::uint64_t FOR_A_LAUNCH = 50'000;
 
 bool Judged::can_be_judged() const {
   std::uint64_t untimed = totals.untimed - std::min(totals.untimed, totals.unfinished);
-  return share(untimed, totals.calls) < UNTIMED_MUCH && !facts.leaves_out("launches") &&
-         !facts.leaves_out("waits");
+  return share(untimed, totals.calls) < UNTIMED_MUCH && !leaves_out_needed() && !lost_too_many();
+}
+
+LostEvents Judged::lost_events() const {
+  LostEvents found;
+  for (const auto& [reason, loss] : facts.losses) {
+    if (loss.degraded) continue;
+    bool of_process = reason == info(Loss::process_unrecorded).name;
+    std::uint64_t& sum = of_process ? found.processes : found.lost;
+    sum = saturating_sum(sum, loss.count);  // a trace may claim any number
+    found.uncounted |= !of_process && loss.uncounted;
+  }
+  // A call may be two events, its beginning and its end, each with a record.
+  bool counted = facts.end && facts.end->accounts;
+  found.all = saturating_sum(
+      found.lost, counted ? facts.end->accounts->received : facts.calls + facts.operations);
+  return found;
+}
+
+bool Judged::lost_too_many() const {
+  LostEvents events = lost_events();
+  return share(events.lost, events.all) >= LOST_MUCH;
+}
+
+bool Judged::leaves_out_needed() const {
+  return facts.leaves_out("launches") || facts.leaves_out("waits");
 }
 
 // Where a trace is cut off before anything repeats, what it has may be loading alone.

@@ -28,6 +28,12 @@ struct Seen {
   Moments moments = {};  // how texts show times
 };
 
+struct LostEvents {
+  std::uint64_t lost = 0, all = 0;  // all: with those that are in the trace
+  bool uncounted = false;           // and an unknown number more
+  std::uint64_t processes = 0;      // that were not recorded
+};
+
 struct Judged : Seen {
   explicit Judged(const Seen& seen)
       : Seen(seen), stretch(stretch_of(execution)), measured(measured_of(execution, stretch)) {}
@@ -38,7 +44,10 @@ struct Judged : Seen {
   MeasuredExecution measured;
 
   bool has_iterations() const { return execution.iterations().found != Iterations::Found::none; }
-  bool can_be_judged() const;  // launches and waits are there, with their durations
+  bool leaves_out_needed() const;  // launches or waits, which were not wanted
+  bool can_be_judged() const;      // they are there, with their durations
+  LostEvents lost_events() const;
+  bool lost_too_many() const;
   bool is_cut_before_work() const;
   bool is_worth_judging() const;  // there is enough work
 

@@ -93,7 +93,8 @@ Found waiting(const Judged& judged) {
   if (work.percent_of(time_waited(waiting)) < EXPOSED_MUCH) return {};
   Finding one = judged.finding(WAITING_FOR_RANK, "Waiting for " + awaited_text(waiting));
   one.text = fmt::format(
-      "{} of {}, in collectives that nothing hides, measured; {}, for {} with other work{}. What "
+      "{} of {}, in collectives that no other work overlaps (measured); {}, for {} with other "
+      "work{}. What "
       "that rank does meanwhile is what to look at: --pid chooses its process.",
       work.part_text(time_waited(waiting)), whole_text(judged), busy_text(judged),
       work.part_text(work.share.compute()), path_text(judged));
@@ -108,7 +109,8 @@ Found communication(const Judged& judged) {
   if (work.percent_of(moving) < EXPOSED_MUCH) return {};
   Finding one = judged.finding("communication", "Communication");
   one.text = fmt::format(
-      "{} of {} is collectives that nothing hides{}, measured; {}, for {} with other work{}. {}Run "
+      "{} of {} is collectives that no other work overlaps{} (measured); {}, for {} with other "
+      "work{}. {}Run "
       "other work beside the collectives, in another stream, or make fewer and larger ones.",
       work.part_text(moving), whole_text(judged), is_split ? ", without waiting for ranks" : "",
       busy_text(judged), work.part_text(work.share.compute()), path_text(judged),

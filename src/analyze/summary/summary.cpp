@@ -36,6 +36,7 @@ void Summary::finish(const TraceFacts& facts) {
   memory_.finish(facts);
   ranges_.finish(facts);
   header_ = facts.header;
+  lacks_launches_ = facts.leaves_out("launches");
   duration_ = part_.clipped(facts.duration()) - part_.clipped(0);
   Seen seen{names_, totals_, execution_, memory_, facts, part_, moments_};
   judge_processes(seen);

@@ -76,8 +76,7 @@ class Summary : public Analysis {
   std::string blocked_answer(const Page& page) const;
   std::string memory_answer(const Page& page) const;
   std::string unused_answer() const;
-  std::string by_function(const std::vector<MemoryPeak::Group>& groups) const;
-  std::string by_holder(const std::vector<MemoryPeak::Asked>& asked) const;
+  std::string who_held(const MemoryPeak::Holders& holders) const;
   std::string driver_answer(const Page& page) const;
   std::string scheduler_answer(const Page& page) const;
   Json iterations_json() const;
@@ -112,6 +111,7 @@ class Summary : public Analysis {
   TraceHeader header_;
   ThreadFilter wanted_;
   std::uint64_t duration_ = 0;  // of the part
+  bool lacks_launches_ = false;
 };
 
 }  // namespace cudabpf::analyze

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -170,6 +171,9 @@ std::string Summary::iterations_answer(const Page&) const {
 
 std::string Summary::compute_answer(const Page&) const {
   Totals::Times waits = sum_of(totals_.waits);
+  if (lacks_launches_ && !totals_.launches)
+    return fmt::format("launches are not all in this trace; {} waiting for the GPU",
+                       time_text(waits));
   std::string text =
       fmt::format("{} launching {}", time_text(totals_.launching),
                   count_of(totals_.launches - totals_.nested_launches, "kernel", "kernels"));
@@ -209,7 +213,9 @@ std::string Summary::of_processes(
   std::uint64_t all = processes.size() + execution_.idle().other_processes();
   if (all > MAX_LISTED)
     text += "; " + count_of(all - MAX_LISTED, "other process", "other processes");
-  return text.empty() ? "nothing was launched or copied" : text;
+  if (!text.empty()) return text;
+  return lacks_launches_ ? "not known, since not all launches are in this trace"
+                         : "nothing was launched or copied";
 }
 
 // Empty: nothing is measured.
@@ -337,23 +343,13 @@ std::string Summary::blocked_answer(const Page&) const {
   return text.empty() ? "nothing waited for the GPU" : text;
 }
 
-std::string Summary::by_function(const std::vector<MemoryPeak::Group>& groups) const {
-  std::map<std::string, std::uint64_t> bytes_of;
-  for (const auto& group : groups)
-    bytes_of[std::string(names_.text(group.function))] += group.bytes;
-  std::string who;
-  for (const auto& [function, bytes] : bytes_of)
-    who += fmt::format("{} {} by {}", who.empty() ? ":" : ",", human_bytes(bytes), function);
-  return who;
-}
-
-std::string Summary::by_holder(const std::vector<MemoryPeak::Asked>& asked) const {
-  constexpr std::size_t BIGGEST = 3;
-  std::string who;
-  for (std::size_t i = 0; i < std::min(asked.size(), BIGGEST); i++)
-    who += fmt::format("{} {} by {}", who.empty() ? ":" : ",", human_bytes(asked[i].bytes),
-                       asked[i].holder ? names_.text(asked[i].holder) : "unknown code");
-  return who;
+// By the code that asked for it, or by the functions of CUDA if none of that is known.
+std::string Summary::who_held(const MemoryPeak::Holders& holders) const {
+  if (!memory_.asked().empty()) return biggest_text(holders.files, names_);
+  MemoryParts functions;
+  for (const auto& group : holders.groups)
+    functions.of(group.function.id, {.name = group.function}).bytes += group.bytes;
+  return biggest_text(functions.take(std::less()), names_);
 }
 
 // How much of PyTorch's largest reservation in any process was not allocated, if over half.
@@ -373,8 +369,7 @@ std::string Summary::memory_answer(const Page& page) const {
     auto index = static_cast<std::size_t>(side);
     const MemoryPeak& peak = memory_.all().peaks[index];
     if (!peak.bytes()) continue;
-    std::string who = memory_.asked().empty() ? by_function(memory_.all().at_peak[index].groups)
-                                              : by_holder(memory_.all().at_peak[index].asked);
+    std::string who = who_held(memory_.all().at_peak[index]);
     std::uint64_t held = 0;
     for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++)
       if (Memory::side_of(static_cast<MemoryKind>(kind)) == side) held += memory_.all().held[kind];

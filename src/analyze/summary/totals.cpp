@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "analyze/derived/processes.hpp"
-#include "analyze/gpu_samples.hpp"
 #include "util/limited.hpp"
 #include "util/text/json_text.hpp"
 
@@ -45,7 +44,7 @@ void Totals::line(const Line& line) {
   if (line.kind == LineKind::driver) driver(line);
   if (line.kind == LineKind::process) process(line);
   xids += line.kind == LineKind::gpu_error;
-  if (line.kind == LineKind::gpu_sample) gpus.add(sample_in(line));
+  if (line.sample) gpus.add(*line.sample);
 }
 
 void Totals::call(const Line& line) {

@@ -22,9 +22,9 @@ class GpuActivity {
     double active = 0;  // percent, the mean
     void merge(const Stretch& next);
   };
-  static constexpr std::size_t MOST = 1 << 14;
+  static constexpr std::size_t MAX = 1 << 14;
 
-  MergedSeries<Stretch> stretches_{MOST};
+  MergedSeries<Stretch> stretches_{MAX};
 };
 
 }  // namespace cudabpf::analyze

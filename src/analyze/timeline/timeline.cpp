@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "analyze/gpu_samples.hpp"
 #include "util/limited.hpp"
 
 namespace cudabpf::analyze {
@@ -43,7 +42,7 @@ void Timeline::line(const Line& line) {
   if (line.wanted && (line.kind == LineKind::call || line.kind == LineKind::driver))
     on_thread(line);
   if (line.wanted && line.kind == LineKind::range) range(line);
-  if (line.kind == LineKind::gpu_sample) gpu_sample(sample_in(line));
+  if (line.sample) gpu_sample(*line.sample);
   if (line.wanted && line.kind == LineKind::gpu_operation) gpu_operation(line);
   owners_.seen(line);
 }

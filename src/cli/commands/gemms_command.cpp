@@ -1,4 +1,4 @@
-// cudabpf gemms: what products of matrices cost, by what they multiply.
+// cudabpf gemms: what matrix products cost, by what they multiply.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -34,7 +34,7 @@ void add_gemms(CLI::App& app, Action& action) {
   auto flags = std::make_shared<GemmsFlags>();
   CLI::App* sub = app.add_subcommand(
       "gemms",
-      "What products of matrices (cuBLAS) cost, by shape, and how near GPUs came to their peaks");
+      "What matrix products (cuBLAS) cost, by shape, and how near GPUs came to their peaks");
   add_trace_flags(*sub, *flags,
                   {"gemms traces/example-gemms.jsonl.zst",
                    "gemms --json --top 3 traces/example-gemms.jsonl.zst"});

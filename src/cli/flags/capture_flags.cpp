@@ -189,7 +189,7 @@ void CaptureFlags::add_python_to(CLI::App& app) {
 void CaptureFlags::add_shapes_and_lines_to(CLI::App& app) {
   auto* with_shapes =
       app.add_flag("--shapes", shapes,
-                   "Also trace products of matrices (cuBLAS, cuBLASLt), with their shapes, as "
+                   "Also trace matrix products (cuBLAS, cuBLASLt), with their shapes, as "
                    "--inside does. By eBPF, cuBLASLt's have none");
   app.add_flag("--no-shapes", no_shapes, "With --inside: do not trace these")
       ->excludes(with_shapes);

@@ -53,7 +53,7 @@ struct CaptureFlags {
   bool redact = false;
   bool ranges = false, no_ranges = false;  // the program's own
   bool python = false;                     // where in its Python calls are made
-  bool shapes = false, no_shapes = false;  // of products of matrices
+  bool shapes = false, no_shapes = false;  // of matrix products
   bool blocks = false;                     // of PyTorch's allocator
   bool no_sample = false;
   bool switches = false;

@@ -64,8 +64,8 @@ std::span<const std::byte> Callers::translated(std::span<const std::byte> record
 }
 
 std::span<const std::byte> Callers::holder_record(const abi::cb_caller& caller) {
-  constexpr std::size_t MOST_NAME = 255;
-  std::string_view file = holder_of(caller).substr(0, MOST_NAME);
+  constexpr std::size_t MAX_NAME = 255;
+  std::string_view file = holder_of(caller).substr(0, MAX_NAME);
   std::size_t size = sizeof(abi::cb_head) + file.size() + 1;
   record_.assign((size + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t), 0);
   abi::cb_head head = caller.head;
@@ -99,7 +99,7 @@ const UnwindTables* Callers::tables_of(const MappedCode& code) {
   Key key(code.device, code.inode, code.path);
   auto known = files_.find(key);
   if (known == files_.end()) {
-    if (files_.size() == MOST_FILES) files_.clear();
+    if (files_.size() == MAX_FILES) files_.clear();
     File& file = files_[key];
     privileges::Raised rights(rights_);
     auto opened = open_mapped_or_gone(Procfs(), {.pid = code.pid,

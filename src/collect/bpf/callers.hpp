@@ -43,7 +43,7 @@ class Callers {
     std::optional<UnwindTables> tables;
   };
   using Key = std::tuple<std::uint64_t, std::uint64_t, std::string>;
-  static constexpr std::size_t MOST_FILES = 64;
+  static constexpr std::size_t MAX_FILES = 64;
 
   void follow(const abi::cb_process& process);
   void look_through(std::uint32_t pid);

@@ -59,10 +59,10 @@ bool was_left(const std::string& folder) {
 }
 
 void remove_left(const std::string& among) {
-  constexpr int MOST = 10'000;  // entries; the program may be waiting
+  constexpr int MAX = 10'000;  // entries; the program may be waiting
   DIR* folder = opendir(among.c_str());
   if (!folder) return;
-  for (int i = 0; i < MOST; i++) {
+  for (int i = 0; i < MAX; i++) {
     const dirent* entry = readdir(folder);
     if (!entry) break;
     std::string path = among + "/" + entry->d_name;

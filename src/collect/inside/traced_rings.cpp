@@ -80,8 +80,8 @@ std::uint32_t TracedRings::Traced::tid(std::size_t ring) const {
 // A thread that cannot be found must not be taken for another.
 std::uint32_t TracedRings::Traced::outer(std::uint32_t lane, std::uint32_t inner) {
   if (is.inner_pid == pid()) return inner;
-  constexpr std::size_t MOST = 1 << 12;
-  if (lanes.size() >= MOST) lanes.clear();
+  constexpr std::size_t MAX = 1 << 12;
+  if (lanes.size() >= MAX) lanes.clear();
   auto [known, is_new] = lanes.try_emplace(lane, 0);
   if (is_new)
     known->second = ids.find(inner, now_ns(CLOCK_MONOTONIC)).value_or(inner | NO_THREAD_OF_OURS);

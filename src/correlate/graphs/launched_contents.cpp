@@ -61,7 +61,7 @@ const GraphContent* LaunchedContents::add(const GraphHolding::Summary& summary,
                                           std::uint64_t number, const Call& launch) {
   std::size_t listed = std::min(summary.operations.size(), MAX_LISTED);
   std::size_t room = listed + summary.collectives.size() + summary.products.size();
-  if (contents_.size() >= MOST || !kept_.take_if_there_is(room)) return nullptr;
+  if (contents_.size() >= MAX || !kept_.take_if_there_is(room)) return nullptr;
   operations_ += room;
   auto made = std::make_unique<GraphContent>();
   made->number = number;

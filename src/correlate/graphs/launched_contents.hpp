@@ -31,7 +31,7 @@ class LaunchedContents {
   }
 
  private:
-  static constexpr std::size_t MOST = 4096;
+  static constexpr std::size_t MAX = 4096;
 
   KeptNodes& kept_;
   std::size_t operations_ = 0;  // with collectives and products, of all

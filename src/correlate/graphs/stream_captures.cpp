@@ -20,7 +20,7 @@ StreamCaptures::Stream StreamCaptures::stream_of(const Call& call) {
 
 void StreamCaptures::begin(const Call& call, GraphHolding::Ptr into) {
   end(call);
-  if (streams_.size() < MOST) streams_[stream_of(call)] = {std::move(into), true};
+  if (streams_.size() < MAX) streams_[stream_of(call)] = {std::move(into), true};
 }
 
 GraphHolding::Ptr StreamCaptures::end(const Call& call) {
@@ -51,12 +51,12 @@ bool StreamCaptures::follow_event(const Call& call) {
   bool is_captured = captured != streams_.end();
   if (argument_of(call, Role::u32).value_or(0) & EXTERNAL) return is_captured;
   if (effect == EventEffect::record) {
-    if (is_captured && events_.size() < MOST)
+    if (is_captured && events_.size() < MAX)
       events_[*event] = captured->second.into;
     else
       events_.erase(*event);
   } else if (auto recorded = events_.find(*event);
-             recorded != events_.end() && !is_captured && streams_.size() < MOST) {
+             recorded != events_.end() && !is_captured && streams_.size() < MAX) {
     streams_[stream_of(call)] = {recorded->second};
   }
   return false;

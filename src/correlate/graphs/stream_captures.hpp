@@ -41,7 +41,7 @@ class StreamCaptures {
 
  private:
   // No real program has more streams and events in captures.
-  static constexpr std::size_t MOST = 1024;
+  static constexpr std::size_t MAX = 1024;
 
   struct Stream {
     std::uint64_t handle;

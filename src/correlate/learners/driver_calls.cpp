@@ -13,8 +13,8 @@ std::vector<std::byte> copy_of(std::span<const std::byte> bytes) {
 }  // namespace
 
 const DriverDevice& DriverCalls::device(std::uint32_t number) {
-  constexpr std::size_t MOST = 4096;  // the kernel knows a few dozen
-  if (!has_room_for(devices_, number, MOST)) devices_.clear();
+  constexpr std::size_t MAX = 4096;  // the kernel knows a few dozen
+  if (!has_room_for(devices_, number, MAX)) devices_.clear();
   DriverDevice& known = devices_[number];
   // A module that loads later gets its numbers only then.
   if (known.name.empty()) known = device_of_(number);

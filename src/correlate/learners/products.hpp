@@ -1,4 +1,4 @@
-// Products of matrices: what each multiplies, and on which stream, which a handle of cuBLAS stands
+// Matrix products: what each multiplies, and on which stream, which a handle of cuBLAS stands
 // for. What is set in a handle, and what lies where in cuBLASLt's descriptors, the library inside
 // its process finds out; by eBPF, calls show what is set in a handle.
 #pragma once

@@ -63,8 +63,8 @@ void Ranges::on_record(const Record& record) {
 }
 
 void Ranges::name_category(const Record& record, OfProcess& process) {
-  constexpr std::size_t MOST = 1024;
-  if (process.categories.size() >= MOST) return;
+  constexpr std::size_t MAX = 1024;
+  if (process.categories.size() >= MAX) return;
   process.categories[{record.range->domain, record.range->category}] = record.text;
 }
 

@@ -146,7 +146,7 @@ Stuck judged(const Positions& positions, std::uint64_t identity, const Positions
 // The communicators that ranks have been making for too long.
 std::vector<Stuck> being_made(const Positions& positions, std::uint64_t now,
                               std::uint64_t overdue_ns) {
-  constexpr std::int32_t MOST_ABSENT = 64;  // that are listed
+  constexpr std::int32_t MAX_ABSENT = 64;  // that are listed
   std::map<std::uint64_t, Stuck> found;
   for (const auto& [identity, one] : positions.making()) {
     Stuck& stuck = found[identity];
@@ -160,7 +160,7 @@ std::vector<Stuck> being_made(const Positions& positions, std::uint64_t now,
   }
   std::vector<Stuck> overdue;
   for (auto& [identity, stuck] : found) {
-    for (std::int32_t rank = 0; rank < std::min(stuck.ranks.value_or(0), MOST_ABSENT); rank++)
+    for (std::int32_t rank = 0; rank < std::min(stuck.ranks.value_or(0), MAX_ABSENT); rank++)
       if (std::none_of(stuck.members.begin(), stuck.members.end(),
                        [&](const RankState& member) { return member.rank == rank; }))
         stuck.absent.push_back(rank);

@@ -32,14 +32,14 @@ std::string name_of(const RankState& member, const Stuck& stuck) {
 std::string names_of_named(const Stuck& stuck) {
   std::string names;
   std::size_t count = 0;
-  constexpr std::size_t MOST = 8;
+  constexpr std::size_t MAX = 8;
   for (const RankState& member : stuck.members) {
-    if (!member.named || count++ >= MOST) continue;
+    if (!member.named || count++ >= MAX) continue;
     names += (names.empty() ? "" : ", ") + (count == 1    ? name_of(member, stuck)
                                             : member.rank ? std::to_string(*member.rank)
                                                           : std::to_string(member.pid));
   }
-  if (count > MOST) names += fmt::format(" and {} more", count - MOST);
+  if (count > MAX) names += fmt::format(" and {} more", count - MAX);
   return names;
 }
 
@@ -192,24 +192,24 @@ std::string headline(const Hang& hang) {
 }
 
 std::string as_text(const Hang& hang) {
-  constexpr std::size_t MOST_COMMUNICATORS = 4, MOST_LINES = 16;
+  constexpr std::size_t MAX_COMMUNICATORS = 4, MAX_LINES = 16;
   std::string out = headline(hang) + "\n";
   std::size_t shown = 0;
   for (const Stuck& stuck : hang.communicators) {
-    if (shown++ == MOST_COMMUNICATORS) break;
+    if (shown++ == MAX_COMMUNICATORS) break;
     if (hang.communicators.size() > 1 || shown > 1)
       out += fmt::format("  communicator {:#018x}: {}\n", stuck.identity,
                          of_communicator(hang, stuck));
     std::size_t lines = 0;
     for (const RankState& member : stuck.members) {
-      if (lines++ == MOST_LINES) break;
+      if (lines++ == MAX_LINES) break;
       const Doing* doing = doing_of(hang, member.pid);
       out += fmt::format("  {} {} ({} {}): {}; {}\n", member.named ? "*" : " ",
                          name_of(member, stuck), doing ? printable(doing->name) : "", member.pid,
                          entered_text(hang, member), doing ? doing_text(hang, *doing) : "");
     }
-    if (stuck.members.size() > MOST_LINES)
-      out += fmt::format("    and {} more\n", stuck.members.size() - MOST_LINES);
+    if (stuck.members.size() > MAX_LINES)
+      out += fmt::format("    and {} more\n", stuck.members.size() - MAX_LINES);
     if (stuck.ranks && *stuck.ranks > static_cast<std::int32_t>(stuck.members.size()))
       out +=
           fmt::format("    {} more of its {} ranks are not recorded here\n",
@@ -217,7 +217,7 @@ std::string as_text(const Hang& hang) {
   }
   if (hang.communicators.empty())
     for (const Doing& doing : hang.processes)
-      if (doing.open && shown++ < MOST_LINES)
+      if (doing.open && shown++ < MAX_LINES)
         out += fmt::format("    {} {}: {}\n", printable(doing.name), doing.pid,
                            doing_text(hang, doing));
   return out;

@@ -47,7 +47,7 @@ bool hides_calls(Loss reason) {
 }  // namespace
 
 Doing& HangWatch::doing(std::uint32_t pid) {
-  if (doings_.size() >= MOST_PROCESSES && !doings_.contains(pid))
+  if (doings_.size() >= MAX_PROCESSES && !doings_.contains(pid))
     std::erase_if(doings_, [](const auto& one) { return one.second.gone; });
   Doing& of = doings_[pid];
   of.pid = pid;

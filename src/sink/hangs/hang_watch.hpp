@@ -17,7 +17,7 @@ class HangWatch : public PartialSink {
   // report of all of them.
   static constexpr std::uint64_t SETTLE_NS = 1'000'000'000;
   static constexpr std::uint64_t SHORTEST_NS = 1'000'000'000;
-  static constexpr std::size_t MOST_PROCESSES = 4096;
+  static constexpr std::size_t MAX_PROCESSES = 4096;
 
   // What /proc says of a process: its state; 0: there is none.
   using StateOf = std::function<char(std::uint32_t pid)>;

@@ -19,7 +19,7 @@ constexpr std::uint64_t ENDED_PROCESS_KEPT_NS = 5 * SECOND_NS, UNUSED_KEPT_NS = 
 // long.
 constexpr unsigned PAGES_KEPT = 2;
 constexpr std::uint64_t LEAST_KEPT_NS = 120 * SECOND_NS;
-constexpr std::uint64_t MOST_KEPT_NS[] = {300 * SECOND_NS, 3600 * SECOND_NS};
+constexpr std::uint64_t MAX_KEPT_NS[] = {300 * SECOND_NS, 3600 * SECOND_NS};
 // A GPU that is lost is not read again.
 constexpr std::uint64_t GPU_STALE_NS = 60 * SECOND_NS;
 
@@ -346,7 +346,7 @@ bool Ledger::is_known(const Series& gone) const {
   std::uint64_t since = now_ns_ - gone.gone_ns;
   auto by = [&](MetricsReader reader) {
     auto at = static_cast<std::size_t>(reader);
-    return since >= MOST_KEPT_NS[at] || gone.pages_since[at] >= PAGES_KEPT;
+    return since >= MAX_KEPT_NS[at] || gone.pages_since[at] >= PAGES_KEPT;
   };
   return since >= LEAST_KEPT_NS && by(MetricsReader::scraper) &&
          (!has_receiver_ || by(MetricsReader::receiver));

@@ -28,8 +28,8 @@ double seconds_of(const TopInterval& interval) {
 }
 
 std::string rate_text(std::uint64_t count, double seconds) {
-  constexpr double MOST = 1e18;  // an interval may be of no length
-  double rate = std::min(MOST, static_cast<double>(count) / seconds);
+  constexpr double MAX = 1e18;  // an interval may be of no length
+  double rate = std::min(MAX, static_cast<double>(count) / seconds);
   return brief_count(static_cast<std::uint64_t>(std::llround(rate)));
 }
 

@@ -52,6 +52,7 @@ void JsonlSink::call(const Call& call) {
   char* at = room(call_line_.bound(call));
   added(call_line_.write(at, call));
   in_part_.counts.add(call);
+  written_until_ = std::max(written_until_, call.ts + call.duration);
 }
 
 // A file says what each launched graph holds, and what each communicator, each range and each stack
@@ -133,6 +134,7 @@ void JsonlSink::gpu_window(const GpuWindow& window) { add(window_line(window)); 
 void JsonlSink::driver_call(const DriverCall& call) {
   add(driver_line(call));
   in_part_.counts.add(call);
+  written_until_ = std::max(written_until_, call.ts + call.duration);
 }
 
 void JsonlSink::process(const Process& process) {
@@ -141,13 +143,13 @@ void JsonlSink::process(const Process& process) {
 }
 
 void JsonlSink::remember(const Process& process) {
-  constexpr std::size_t MOST = 4096, LONGEST = 8192;  // lines hold less of a text than that
+  constexpr std::size_t MAX = 4096, LONGEST = 8192;  // lines hold less of a text than that
   if (process.op == Process::Op::exit) {
     running_.erase(process.pid);
     more_running_ &= !running_.empty();
     return;
   }
-  if (!has_room_for(running_, process.pid, MOST)) {
+  if (!has_room_for(running_, process.pid, MAX)) {
     more_running_ = true;
     return;
   }
@@ -240,15 +242,25 @@ void JsonlSink::turn_over(std::string write_because, const OpenCallsNow* open) {
   end_part({}, std::move(write));
 }
 
+// When a part that begins now begins in the time of the trace: what ended before is in those before
+// it. While calls are being written, they come from rings, and may have ended some time ago.
+std::uint64_t JsonlSink::begin_of_next(std::uint64_t now) const {
+  if (written_until_ == at_last_flush_) return now;
+  return std::max(part_.since, std::min(now, written_until_));
+}
+
 // Ends this part, and begins another with the given line.
 void JsonlSink::end_part(std::string_view first_of_next, LineBlock::WriteKept write) {
-  std::uint64_t now = since_start();
-  in_part_.duration_ns = now - part_.since;
+  std::uint64_t now = since_start(), next = begin_of_next(now);
+  // What is to be written because something has happened lasts until now, with the calls that are
+  // open.
+  in_part_.duration_ns = (write.because.empty() ? next : now) - part_.since;
   auto turn = std::make_unique<LineBlock::FileEndsHere>();
   turn->end.part = part_;
   turn->end.last = false;
   turn->end.totals = in_part_;
-  part_ = {part_.number ? part_.number + 1 : 0, now};
+  part_ = {part_.number ? part_.number + 1 : 0, next};
+  part_began_ = now;
   turn->next = part_;
   turn->next_header = beginning();
   turn->write = std::move(write);
@@ -270,7 +282,8 @@ void JsonlSink::end_part(std::string_view first_of_next, LineBlock::WriteKept wr
 }
 
 void JsonlSink::flush() {
-  if (options_.rotate_ns && since_start() - part_.since >= options_.rotate_ns) end_part({});
+  if (options_.rotate_ns && since_start() - part_began_ >= options_.rotate_ns) end_part({});
+  at_last_flush_ = written_until_;
   if (block_.lines && now_ns(CLOCK_MONOTONIC) - handed_over_ns_ >= HAND_OVER_NS) hand_over();
 }
 

@@ -91,6 +91,7 @@ class JsonlSink : public Sink {
   void end_part(std::string_view first_of_next, LineBlock::WriteKept write = {});
   std::string beginning() const;
   void remember(const Process& process);
+  std::uint64_t begin_of_next(std::uint64_t now) const;
   std::uint64_t since_start() const;
 
   const JsonlOptions options_;
@@ -101,6 +102,9 @@ class JsonlSink : public Sink {
   LineBlock block_;
   std::uint64_t handed_over_ns_ = 0;
   FilePart part_;
+  std::uint64_t part_began_ = 0;  // when its first line was written, since the trace began
+  // When the last of the calls ended that are written, and of those before the last flush().
+  std::uint64_t written_until_ = 0, at_last_flush_ = 0;
   Totals in_part_;
   std::uint64_t lines_in_part_ = 0, bytes_in_part_ = 0;  // the header counts only in bytes
   InPart graphs_in_part_, communicators_in_part_, ranges_in_part_, stacks_in_part_;

@@ -50,8 +50,8 @@ Fd never_blocking(int fd) {
 }  // namespace
 
 bool is_low(const std::filesystem::space_info& space) {
-  constexpr std::uintmax_t MOST = 1 << 30, PART = 20;
-  return space.available < std::min(MOST, space.capacity / PART);
+  constexpr std::uintmax_t MAX = 1 << 30, PART = 20;
+  return space.available < std::min(MAX, space.capacity / PART);
 }
 
 std::optional<std::filesystem::space_info> space_for(const std::string& path) {

@@ -10,6 +10,7 @@
 #include "trace/read/names.hpp"
 
 namespace cudabpf {
+struct GpuSample;
 struct TraceHeader;
 struct TraceEnd;
 }  // namespace cudabpf
@@ -110,6 +111,7 @@ struct Line {
   // The call that issued this GPU operation, or that copied. Null: it is not known. Valid until the
   // next line is read.
   const IssuingCall* issuer = nullptr;
+  const GpuSample* sample = nullptr;  // of the kind gpu_sample: what it has
   AskedCollective collective;
   // The program's range in which the call was made or the GPU's work was issued, or that the line
   // is about. Null: none, or it is not known.

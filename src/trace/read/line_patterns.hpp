@@ -50,13 +50,13 @@ class LinePatterns {
 
   static std::uint64_t mark_of(std::string_view line) {
     constexpr std::string_view ID = R"({"id":)";
-    constexpr std::size_t MOST_DIGITS = 16;
+    constexpr std::size_t MAX_DIGITS = 16;
     const char *at = line.data() + ID.size(), *end = line.data() + line.size();
     std::uint64_t sum = eight_bytes_at(end - 24) * 0xd6e8feb86659fd93 +
                         eight_bytes_at(end - 16) * 0xa0761d6478bd642f +
                         eight_bytes_at(end - 8) * 0xe7037ed1a0b428db;
     if (line.starts_with(ID)) {
-      for (const char* behind = at + MOST_DIGITS; at < behind && *at != ',';) at++;
+      for (const char* behind = at + MAX_DIGITS; at < behind && *at != ',';) at++;
       sum += eight_bytes_at(at + 24) * 0xc2b2ae3d27d4eb4f +
              eight_bytes_at(at + 32) * 0x165667b19e3779f9;
     }

@@ -166,16 +166,16 @@ class LineScan {
 
   // Eight digits at a time. Numbers of more than 19 are left to the other parser.
   bool digits(std::uint64_t& number) {
-    constexpr std::size_t MOST = 19;
+    constexpr std::size_t MAX = 19;
     std::size_t count = digits_at(at_, number), all = count;
-    while (count == 8 && all <= MOST) {
+    while (count == 8 && all <= MAX) {
       std::uint64_t part = 0;
       count = digits_at(at_ + all, part);
       number = number * POWERS[count] + part;
       all += count;
     }
     at_ += all;
-    return all > 0 && all <= MOST;
+    return all > 0 && all <= MAX;
   }
   static constexpr std::array<std::uint64_t, 9> POWERS = {
       1, 10, 100, 1'000, 10'000, 100'000, 1'000'000, 10'000'000, 100'000'000};
@@ -217,11 +217,11 @@ class LineScan {
     return true;
   }
   bool address(std::uint64_t& to) {
-    constexpr int MOST = 16;
+    constexpr int MAX = 16;
     if (!take('"') || !take('0') || !take('x')) return false;
     const char* begin = at_;
     to = 0;
-    for (; at_ < end_ && at_ - begin <= MOST; at_++) {
+    for (; at_ < end_ && at_ - begin <= MAX; at_++) {
       std::uint64_t digit = is_digit(*at_) ? static_cast<std::uint64_t>(*at_ - '0')
                             : *at_ >= 'a' && *at_ <= 'f'
                                 ? static_cast<std::uint64_t>(*at_ - 'a') + 10
@@ -229,7 +229,7 @@ class LineScan {
       if (digit > 15) break;
       to = to << 4 | digit;
     }
-    return at_ > begin && at_ - begin <= MOST && take('"');
+    return at_ > begin && at_ - begin <= MAX && take('"');
   }
   bool dimensions(Dimensions& to) {
     if (!take('[')) return false;

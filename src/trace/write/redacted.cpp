@@ -56,8 +56,8 @@ void RedactedSink::call(const Call& call) {
 }
 
 const PythonStack& RedactedSink::shown(const PythonStack& stack) {
-  constexpr std::size_t MOST = 1 << 15;
-  if (stacks_.size() >= MOST) stacks_.clear();
+  constexpr std::size_t MAX = 1 << 15;
+  if (stacks_.size() >= MAX) stacks_.clear();
   auto [at, is_new] = stacks_.try_emplace(stack.number, stack);
   if (is_new)
     for (PythonFrame& frame : at->second.frames)

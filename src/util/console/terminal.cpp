@@ -107,9 +107,9 @@ std::string human_bytes(std::uint64_t bytes) {
 
 std::string human_rate(double rate) {
   constexpr const char* UNITS[] = {"kB/s", "MB/s", "GB/s", "TB/s", "PB/s"};
-  constexpr double LEAST = 999.5, MOST = 999.5e15;  // which would show as 1,000 of their units
+  constexpr double LEAST = 999.5, MAX = 999.5e15;  // which would show as 1,000 of their units
   if (!(rate >= LEAST)) return fmt::format("{:.0f} B/s", std::max(rate, 0.0));
-  if (rate >= MOST) return ">1000 PB/s";  // a trace may claim anything
+  if (rate >= MAX) return ">1000 PB/s";  // a trace may claim anything
   return in_units(rate, 1000, UNITS);
 }
 

@@ -12,10 +12,10 @@ namespace cudabpf::elf {
 
 namespace {
 
-constexpr std::uint64_t MOST_SECTIONS = 64 << 10;
-constexpr std::uint64_t MOST_NOTE_BYTES = 4 << 20;  // bytes, of all sections
-constexpr std::size_t MOST_PROBES = 4096;           // of those that are wanted
-constexpr std::uint32_t PROBE = 3;                  // the notes' type
+constexpr std::uint64_t MAX_NOTE_SECTIONS = 64 << 10;
+constexpr std::uint64_t MAX_NOTE_BYTES = 4 << 20;  // bytes, of all sections
+constexpr std::size_t MAX_PROBES = 4096;           // of those that are wanted
+constexpr std::uint32_t PROBE = 3;                 // the notes' type
 constexpr std::uint64_t ALIGNMENT = 4;
 constexpr std::string_view OWNER("stapsdt\0", 8);
 
@@ -36,7 +36,7 @@ class ProbeNotes {
   ProbeNotes(const Image& image, std::string_view prefix) : image_(image), prefix_(prefix) {
     Elf64_Ehdr header{};
     if (!image_.read(0, header) || header.e_shentsize != sizeof(Elf64_Shdr)) return;
-    std::uint64_t count = std::min<std::uint64_t>(header.e_shnum, MOST_SECTIONS);
+    std::uint64_t count = std::min<std::uint64_t>(header.e_shnum, MAX_NOTE_SECTIONS);
     Elf64_Shdr names{};
     image_.read(header.e_shoff + header.e_shstrndx * sizeof names, names);
     auto each = [&](auto&& visit) {
@@ -48,7 +48,7 @@ class ProbeNotes {
       if (section.sh_type == SHT_PROGBITS && has_name(section, names, ".stapsdt.base"))
         base_ = section.sh_addr;
     });
-    std::uint64_t room = MOST_NOTE_BYTES;  // many sections may be the same bytes
+    std::uint64_t room = MAX_NOTE_BYTES;  // many sections may be the same bytes
     each([&](const Elf64_Shdr& section) {
       if (section.sh_type != SHT_NOTE || section.sh_size > room) return;
       room -= section.sh_size;
@@ -91,7 +91,7 @@ class ProbeNotes {
     const Image::Segment* code = image_.segment_of(at.place);
     const Image::Segment* data = image_.segment_of(at.semaphore);
     bool sound = code && code->executable && (data || !at.semaphore);
-    if (!sound || probes_.size() == MOST_PROBES) {
+    if (!sound || probes_.size() == MAX_PROBES) {
       left_out_++;
       return;
     }

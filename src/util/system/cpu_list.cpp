@@ -7,13 +7,13 @@
 namespace cudabpf {
 
 std::vector<int> parse_cpu_list(std::string_view text) {
-  constexpr int MOST = 1 << 16;
+  constexpr int MAX = 1 << 16;
   std::vector<int> cpus;
   const char *at = text.data(), *end = at + text.size();
   auto number = [&](int& value) {
     auto [next, error] = std::from_chars(at, end, value);
     at = next;
-    return error == std::errc{} && value >= 0 && value < MOST;
+    return error == std::errc{} && value >= 0 && value < MAX;
   };
   for (;;) {
     int first = 0, last = 0;

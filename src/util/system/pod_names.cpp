@@ -34,7 +34,7 @@ std::optional<PodNames::Named> PodNames::find(std::string_view pod_uid,
   std::string uid = plain(pod_uid), id(container_id);
   bool known = containers_.contains(id) || (id.empty() && pods_.contains(uid));
   if (!known) {
-    if (looked_for_.size() >= MOST) looked_for_.clear();
+    if (looked_for_.size() >= MAX) looked_for_.clear();
     Clock::time_point now = Clock::now();
     bool is_new = looked_for_.emplace(uid, id).second;
     if (is_new || now - read_at_ >= std::chrono::seconds(1)) {
@@ -54,7 +54,7 @@ void PodNames::read() {
   containers_.clear();
   read_folder(logs_ + "/pods", [this](const std::string& name) {
     std::size_t pod = name.find('_'), uid = name.rfind('_');
-    if (pod == name.npos || uid == pod || pods_.size() == MOST) return;
+    if (pod == name.npos || uid == pod || pods_.size() == MAX) return;
     pods_[plain(std::string_view(name).substr(uid + 1))] = {
         name.substr(0, pod), name.substr(pod + 1, uid - pod - 1), {}};
   });
@@ -63,7 +63,7 @@ void PodNames::read() {
     std::size_t after_pod = name.find('_'), after_namespace = name.rfind('_');
     std::size_t rest = ID_DIGITS + LOG.size();
     if (!name.ends_with(LOG) || after_namespace == name.npos || after_namespace == after_pod ||
-        name.size() < after_namespace + 1 + rest + 1 || containers_.size() == MOST)
+        name.size() < after_namespace + 1 + rest + 1 || containers_.size() == MAX)
       return;
     std::size_t dash = name.size() - rest - 1;
     if (name[dash] != '-' || dash <= after_namespace) return;

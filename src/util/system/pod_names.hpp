@@ -32,7 +32,7 @@ class PodNames {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::size_t MOST = 8192;  // names that are kept
+  static constexpr std::size_t MAX = 8192;  // names that are kept
   void read();
   template <typename Take>
   void read_folder(const std::string& folder, Take take);

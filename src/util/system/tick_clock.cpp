@@ -31,8 +31,8 @@ double rate_between(TickClock::Moment from, TickClock::Moment to) {
 }
 
 std::uint64_t scaled(std::uint64_t ticks, double rate) {
-  constexpr double MOST = 0x1p63;  // the ticks may be untrusted
-  return static_cast<std::uint64_t>(std::min(static_cast<double>(ticks) * rate, MOST));
+  constexpr double MAX = 0x1p63;  // the ticks may be untrusted
+  return static_cast<std::uint64_t>(std::min(static_cast<double>(ticks) * rate, MAX));
 }
 
 }  // namespace

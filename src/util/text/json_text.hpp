@@ -78,7 +78,7 @@ std::vector<std::string> texts_in(const Json& object, const char* key, std::size
 // Nothing in a trace nests this deep. JSON values are copied, compared and written recursively, and
 // one that did would overflow the stack.
 inline bool nests_too_deep(std::string_view json) {
-  constexpr std::size_t MOST = 64;
+  constexpr std::size_t MAX = 64;
   std::size_t depth = 0;
   bool quoted = false;
   for (std::size_t i = 0; i < json.size(); i++) {
@@ -91,7 +91,7 @@ inline bool nests_too_deep(std::string_view json) {
       depth++;
     else if ((c == '}' || c == ']') && depth)
       depth--;
-    if (depth > MOST) return true;
+    if (depth > MAX) return true;
   }
   return false;
 }

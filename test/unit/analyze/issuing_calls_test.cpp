@@ -86,14 +86,14 @@ TEST_CASE("Among the calls that are kept by their ids, only the oldest gives way
   struct Call {
     std::uint64_t id = 0;
   };
-  constexpr std::size_t MOST = 1 << 12;
-  CallsById<Call> calls(MOST);
+  constexpr std::size_t MAX = 1 << 12;
+  CallsById<Call> calls(MAX);
   for (std::uint64_t id = 1; id <= 3000; id++) CHECK(calls.add({id}).id == 0);
   CHECK(calls.find(3000));
   CHECK(calls.find(1));
   CHECK_FALSE(calls.find(3001));
   CHECK_FALSE(calls.find(0));
-  CHECK(calls.add({MOST + 1}).id == 1);
+  CHECK(calls.add({MAX + 1}).id == 1);
   CHECK_FALSE(calls.find(1));
   CHECK(calls.find(2));
   CHECK(calls.add({2}).id == 2);

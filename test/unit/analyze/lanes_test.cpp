@@ -59,8 +59,8 @@ struct Found {
 }  // namespace
 
 TEST_CASE("Items that are far apart become few, too") {
-  constexpr std::size_t MOST = 1 << 10;
-  MergedRows<Bar> merged(2 * MOST, MOST);
+  constexpr std::size_t MAX = 1 << 10;
+  MergedRows<Bar> merged(2 * MAX, MAX);
   std::vector<BarRow> rows(3);
   auto each_row = [&](auto&& each) {
     for (BarRow& row : rows) each(row);
@@ -68,14 +68,14 @@ TEST_CASE("Items that are far apart become few, too") {
   constexpr std::uint64_t END = ~std::uint64_t{0};
   Alike one;
   one.count = 1;
-  for (std::uint64_t i = 0; i < 3 * MOST; i++) merged.add(rows[i % 3], {{i, END}, one}, each_row);
+  for (std::uint64_t i = 0; i < 3 * MAX; i++) merged.add(rows[i % 3], {{i, END}, one}, each_row);
   std::size_t bars = 0, calls = 0;
   for (const BarRow& row : rows) {
     bars += row.size();
     for (const Bar& bar : row) calls += bar.total().count;
   }
-  CHECK(bars <= 2 * MOST);
-  CHECK(calls == 3 * MOST);
+  CHECK(bars <= 2 * MAX);
+  CHECK(calls == 3 * MAX);
 }
 
 TEST_CASE("In a series that is too long, each two become one, then each four") {

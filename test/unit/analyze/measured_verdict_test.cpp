@@ -105,13 +105,13 @@ TEST_CASE("Fewer launches are not recommended where other calls take the host's 
              ContainsSubstring("Reducing launches alone will not help: launching takes 2."));
 }
 
-TEST_CASE("Collectives that nothing hides bound a program, not the GPU that runs them") {
+TEST_CASE("Collectives that no other work overlaps bound a program, not the GPU that runs them") {
   Json summary = summary_of({.kernel = 20 * US, .collective = 120 * US});
   Json first = summary["verdict"][0];
   CHECK(first["id"] == "communication");
   CHECK(first["sure"] == "known");
   CHECK_THAT(first["text"].get<std::string>(),
-             ContainsSubstring("of an iteration is collectives that nothing hides"));
+             ContainsSubstring("of an iteration is collectives that no other work overlaps"));
   Json work = summary["measured"]["work"];
   CHECK(work["each_iteration"]["exposed_p50_us"] == 120.0);
   CHECK(work["each_iteration"]["busy_p50_us"] == 200.0);

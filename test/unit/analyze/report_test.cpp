@@ -21,7 +21,7 @@ struct DrawnReport {
   LineParser parser;
   std::unique_ptr<ReportTimeline> timeline;
 
-  explicit DrawnReport(const std::string& text, std::size_t most = ReportEvent::MOST) {
+  explicit DrawnReport(const std::string& text, std::size_t most = ReportEvent::MAX) {
     timeline = std::make_unique<ReportTimeline>(parser.names(), most);
     auto derived = each_line(parser, text, [this](const Line& line) { timeline->line(line); });
     timeline->finish({});

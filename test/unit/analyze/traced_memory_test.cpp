@@ -33,7 +33,7 @@ class BlockEvents : public LiveMemory::Listener {
   LiveMemory::LeftOut left_out;
 };
 
-BlockEvents follow_blocks(const Trace& trace, std::size_t most = LiveMemory::MOST) {
+BlockEvents follow_blocks(const Trace& trace, std::size_t most = LiveMemory::MAX) {
   BlockEvents blocks;
   LineParser parser;
   TracedMemory memory(parser.names(), blocks, most);

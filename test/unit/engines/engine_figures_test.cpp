@@ -161,11 +161,11 @@ TEST_CASE("Values that no figure can have, and lines that are none, are left out
 
 TEST_CASE("Samples of an engine have a limit") {
   std::string page;
-  for (std::size_t i = 0; i < Figures::MOST_SAMPLES + 100; i++)
+  for (std::size_t i = 0; i < Figures::MAX_SAMPLES + 100; i++)
     page += "vllm:prompt_tokens_total{model_name=\"" + std::to_string(i) + "\"} 1\n";
   page += page;  // those that have a place keep it
   Figures figures = figures_in(page);
-  CHECK(figures.samples.size() == Figures::MOST_SAMPLES);
+  CHECK(figures.samples.size() == Figures::MAX_SAMPLES);
   CHECK(figures.samples[0].value == 2);
   CHECK(figures.left_out == 200);
 }

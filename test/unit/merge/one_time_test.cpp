@@ -135,13 +135,13 @@ TEST_CASE("A trace of another boot without a time of day cannot be placed") {
 }
 
 TEST_CASE("No clock makes sums overflow") {
-  constexpr std::uint64_t MOST = ~std::uint64_t{0};
+  constexpr std::uint64_t MAX = ~std::uint64_t{0};
   constexpr std::int64_t LEAST = std::numeric_limits<std::int64_t>::min();
-  for (std::uint64_t up : {std::uint64_t{0}, MOST / 4, MOST / 2, MOST})
-    for (std::uint64_t day : {std::uint64_t{1}, MOST / 4, MOST / 2, MOST})
+  for (std::uint64_t up : {std::uint64_t{0}, MAX / 4, MAX / 2, MAX})
+    for (std::uint64_t day : {std::uint64_t{1}, MAX / 4, MAX / 2, MAX})
       for (std::int64_t offset : {LEAST, std::int64_t{0}, std::int64_t{1} << 62}) {
-        TraceTimes odd = trace("a", up, day, ClockError{offset, MOST, MOST, 0});
-        odd.since = odd.end = MOST;
+        TraceTimes odd = trace("a", up, day, ClockError{offset, MAX, MAX, 0});
+        odd.since = odd.end = MAX;
         auto placed = on_one_time({trace("b", 5, DAY), odd});
         CHECK((!placed[1].why_not.empty() || !placed[1].error_ns || placed[1].bound_ns));
       }

@@ -75,7 +75,7 @@ TEST_CASE("A connection that was never served is forgotten, and its descriptor l
 
 TEST_CASE("Their number is limited") {
   Connections connections;
-  for (int fd = 0; fd < static_cast<int>(Connections::MOST); fd++) {
+  for (int fd = 0; fd < static_cast<int>(Connections::MAX); fd++) {
     CHECK_FALSE(connections.is_full());
     connections.add(1000 + fd, NOW);
   }

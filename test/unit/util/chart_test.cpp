@@ -17,9 +17,9 @@ TEST_CASE("Marks are round, and no more than requested") {
   CHECK(time_marks(1'300, 2'900, 4) == Numbers{1'500, 2'000, 2'500});
   CHECK(time_marks(5, 5, 4) == Numbers{5});
   CHECK(byte_marks(100 << 20, 4) == Numbers{0, 32 << 20, 64 << 20, 96 << 20});
-  constexpr auto MOST = std::numeric_limits<std::uint64_t>::max();
-  CHECK(time_marks(0, MOST, 5).size() <= 6);
-  CHECK(byte_marks(MOST, 3).size() <= 4);
+  constexpr auto MAX = std::numeric_limits<std::uint64_t>::max();
+  CHECK(time_marks(0, MAX, 5).size() <= 6);
+  CHECK(byte_marks(MAX, 3).size() <= 4);
 }
 
 TEST_CASE("A mark's time has the digits that matter") {

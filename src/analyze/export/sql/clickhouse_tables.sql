@@ -58,7 +58,7 @@ JOIN calls AS issuing ON issuing.trace = gpu.trace AND issuing.id = gpu.call
 JOIN calls AS asking ON asking.trace = gpu.trace AND asking.id = issuing.within
 WHERE asking.library = 'nccl';
 
--- Products of matrices, by cuBLAS and cuBLASLt. One that another makes is a part of that.
+-- Matrix products, by cuBLAS and cuBLASLt. One that another makes is a part of that.
 CREATE VIEW products AS
 SELECT trace, id, ts, duration_us, pid, tid, name, m, n, k, batch, trans, types, compute, epilogue,
   shape_unknown, device, stream, captured

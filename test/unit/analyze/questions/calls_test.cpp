@@ -89,7 +89,7 @@ TEST_CASE("The container is not known for more processes than a machine has") {
   LineParser parser;
   Calls calls(parser.names(), Calls::By::container);
   std::string text;
-  constexpr int PROCESSES = Processes::MOST + 1;
+  constexpr int PROCESSES = Processes::MAX + 1;
   for (int pid = 1; pid <= PROCESSES; pid++)
     text += R"({"type":"process","op":"start","ts":1,"pid":)" + std::to_string(pid) +
             R"(,"container":{"runtime":"docker","id":"8f2b"}})" + "\n";

@@ -14,7 +14,7 @@ using By = Kernels::By;
 
 namespace {
 
-constexpr std::uint64_t MOST = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t MAX = std::numeric_limits<std::uint64_t>::max();
 
 struct Answered {
   TraceText trace;
@@ -163,14 +163,14 @@ TEST_CASE("A graph's content counts for the part in which it is launched") {
 }
 
 TEST_CASE("Unbelievable numbers do not wrap around") {
-  std::string huge = std::to_string(MOST);
-  Answered of(content_line(1, MOST, MOST,
+  std::string huge = std::to_string(MAX);
+  Answered of(content_line(1, MAX, MAX,
                            kernel_nodes("a", huge) + "," + kernel_nodes("b", huge) +
                                R"(,{"op":"copy","size":)" + huge + R"(,"count":)" + huge + "}") +
               graph_launch(1, 10, of_graph(1)) + graph_launch(2, 20, of_graph(1)));
-  CHECK(of.kernels.totals().in_graphs == MOST);
-  CHECK(of.kernels.totals().runs() == MOST);
-  for (const auto& figures : of.kernels.figures(By::name)) CHECK(figures.runs() == MOST);
-  CHECK(of.kernels.graphs()[0].launched.graph->bytes_copied == MOST);
+  CHECK(of.kernels.totals().in_graphs == MAX);
+  CHECK(of.kernels.totals().runs() == MAX);
+  for (const auto& figures : of.kernels.figures(By::name)) CHECK(figures.runs() == MAX);
+  CHECK(of.kernels.graphs()[0].launched.graph->bytes_copied == MAX);
   of.page();
 }

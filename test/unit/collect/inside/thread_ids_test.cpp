@@ -67,11 +67,11 @@ TEST_CASE(
   for (std::uint32_t i = 0; i < THREADS; i++) container.thread(100 + i, 2 + i);
   // At first each thread is looked at; from then on each walk takes the list alone.
   constexpr std::int64_t WALK = THREADS + 1, FIRST = WALK + THREADS * ThreadIds::LOOK;
-  constexpr std::uint64_t MOST = 1 + (ThreadIds::MAX_WORK - FIRST + WALK - 1) / WALK, MORE = 50;
+  constexpr std::uint64_t MAX = 1 + (ThreadIds::MAX_WORK - FIRST + WALK - 1) / WALK, MORE = 50;
   auto look_up = [&](std::uint64_t times, std::uint64_t now) {
     for (std::uint64_t i = 0; i < times; i++) CHECK_FALSE(container.ids.find(5000, now));
   };
-  look_up(MOST, BEGUN_AT);
+  look_up(MAX, BEGUN_AT);
   CHECK(container.ids.not_looked_up() == 0);
   look_up(MORE, BEGUN_AT);
   CHECK(container.ids.not_looked_up() == MORE);
@@ -88,8 +88,8 @@ TEST_CASE(
 TEST_CASE("Where there is one pid namespace, looks are bounded, too") {
   auto pid = static_cast<std::uint32_t>(getpid());
   ThreadIds ids(pid, pid);
-  constexpr std::uint64_t MOST = ThreadIds::MAX_WORK / ThreadIds::LOOK;
-  for (std::uint64_t i = 0; i < MOST; i++) REQUIRE(ids.find(1 << 29, BEGUN_AT) == Tid(1 << 29));
+  constexpr std::uint64_t MAX = ThreadIds::MAX_WORK / ThreadIds::LOOK;
+  for (std::uint64_t i = 0; i < MAX; i++) REQUIRE(ids.find(1 << 29, BEGUN_AT) == Tid(1 << 29));
   CHECK_FALSE(ids.find(1 << 29, BEGUN_AT));
   CHECK(ids.find(pid, BEGUN_AT) == Tid(pid));
   CHECK(ids.not_looked_up() == 1);

@@ -260,6 +260,7 @@ TEST_CASE("By time, also while nothing happens") {
   auto sink = open_sink(options);
   sink->begin(session_with_library());
   make_random_calls(*sink, 1, 1);
+  sink->flush();
   std::this_thread::sleep_for(std::chrono::milliseconds(510));
   sink->flush();
   make_random_calls(*sink, 2, 1);
@@ -278,6 +279,32 @@ TEST_CASE("By time, also while nothing happens") {
   // It began when the trace was over, which then lasted until it did.
   CHECK(second[2]["whole"]["duration_ns"] == second[0]["since"]);
   CHECK(second[2]["duration_ns"] == 0);
+}
+
+TEST_CASE(
+    "A file begins when the calls in the one before it ended, however late they are written") {
+  TemporaryFolder folder;
+  JsonlOptions options;
+  options.output.path = folder.path() / "t.jsonl";
+  options.rotate_size = 64 << 10;
+  auto sink = open_sink(options);
+  sink->begin(session_with_library());
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // by which all of them are late
+  SampleCall call("cuMemAlloc_v2", {0x7ffe1000, 4096}, {0x7f2a40000000});
+  for (call.id = 1; call.id <= 1000; call.id++) {
+    call.ts = call.id * 1000;
+    call.duration = 500;
+    sink->call(call);
+  }
+  Totals totals;
+  totals.duration_ns = 10'000'000;
+  sink->end(totals);
+  auto first = trace_lines(file_text(folder.path() / "t.0001.jsonl"));
+  auto second = trace_lines(file_text(folder.path() / "t.0002.jsonl"));
+  std::uint64_t last = first[first.size() - 2]["ts"], next = second[1]["ts"];
+  CHECK(second[0]["since"] == last + 500);
+  CHECK(next == last + 1000);
+  CHECK(first.back()["ts"] == second[0]["since"]);
 }
 
 TEST_CASE("A trace that would rotate but does not is one file, and is whole") {

@@ -8,11 +8,11 @@ using namespace cudabpf::http;
 
 namespace {
 
-constexpr std::size_t MOST_BODY = 1000;
+constexpr std::size_t MAX_BODY = 1000;
 
 // Fed in pieces of this size, and closed. The error's message: it was refused.
 std::string read(const std::string& text, Answer& answer, std::size_t piece) {
-  AnswerReader reader(MOST_BODY);
+  AnswerReader reader(MAX_BODY);
   for (std::size_t at = 0; at < text.size(); at += piece)
     if (auto taken = reader.take(std::string_view(text).substr(at, piece)); !taken)
       return taken.error().message;
@@ -119,7 +119,7 @@ TEST_CASE("Nothing in an answer is without an end") {
     INFO(endless.substr(0, 200));
     CHECK(refusal(endless) == "the answer is too long");
   }
-  CHECK(answer_in(OK + "\r\n" + std::string(1000, 'x')).body.size() == MOST_BODY);
+  CHECK(answer_in(OK + "\r\n" + std::string(1000, 'x')).body.size() == MAX_BODY);
   CHECK(answer_in(CHUNKED + "3e8\r\n" + std::string(1000, 'x') + "\r\n0\r\n\r\n").body.size() ==
-        MOST_BODY);
+        MAX_BODY);
 }
