@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -47,39 +46,38 @@ Result<int> serve_metrics(MetricsFlags flags) {
 }  // namespace
 
 void add_metrics(CLI::App& app, Action& action) {
-  auto flags = std::make_shared<MetricsFlags>();
-  CLI::App* sub = app.add_subcommand(
-      "metrics", "Count the machine's calls by pod, service and program, for Prometheus");
-  sub->add_option("--listen", flags->server.listen,
-                  "Address to listen at: IP:PORT; port 0 takes a free one")
+  auto [sub, flags] = add_command<MetricsFlags>(
+      app, action, "metrics",
+      "Count the machine's calls by pod, service and program, for Prometheus", serve_metrics);
+  sub.add_option("--listen", flags.server.listen,
+                 "Address to listen at: IP:PORT; port 0 takes a free one")
       ->type_name("ADDRESS")
       ->capture_default_str();
-  sub->add_option("--host-name", flags->server.names,
-                  "A name under which clients on this machine reach it; may be repeated")
+  sub.add_option("--host-name", flags.server.names,
+                 "A name under which clients on this machine reach it; may be repeated")
       ->type_name("HOST");
-  sub->add_option("--max-series", flags->server.most_series,
-                  "The most label sets of a metric: workloads beyond count as (other)")
+  sub.add_option("--max-series", flags.server.most_series,
+                 "The most label sets of a metric: workloads beyond count as (other)")
       ->type_name("N")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000}).description(""))
       ->capture_default_str();
-  flags->push.add_to(*sub, "");
-  flags->engines.add_to(*sub, "");
-  sub->add_flag("--kernel", flags->capture.kernel, "Also count ioctls to the NVIDIA driver");
-  flags->capture.add_gpu_of_all_to(*sub);
-  flags->capture.add_profile_to(*sub);
-  flags->capture.add_library_to(*sub);
-  flags->capture.add_ring_size_to(*sub);
-  sub->add_option("--duration", flags->capture.duration, "Stop after this long (30s, 15m, 2h)")
+  flags.push.add_to(sub, "");
+  flags.engines.add_to(sub, "");
+  sub.add_flag("--kernel", flags.capture.kernel, "Also count ioctls to the NVIDIA driver");
+  flags.capture.add_gpu_of_all_to(sub);
+  flags.capture.add_profile_to(sub);
+  flags.capture.add_library_to(sub);
+  flags.capture.add_ring_size_to(sub);
+  sub.add_option("--duration", flags.capture.duration, "Stop after this long (30s, 15m, 2h)")
       ->type_name("TIME");
-  flags->recorder.add_to(*sub);
-  flags->recorder.add_token_to(*sub);
-  add_footer(*sub,
+  flags.recorder.add_to(sub);
+  flags.recorder.add_token_to(sub);
+  add_footer(sub,
              {"sudo cudabpf metrics   then: curl -s http://127.0.0.1:8078/metrics",
               "sudo cudabpf metrics --listen 0.0.0.0:8078   for a Prometheus elsewhere",
               "sudo cudabpf metrics --push http://127.0.0.1:4318/v1/metrics   also to a collector",
               "sudo cudabpf metrics --dump-on error   also a trace of what led to the first error"},
              capture_statuses());
-  sub->callback([flags, &action] { action = [flags] { return serve_metrics(*flags); }; });
 }
 
 }  // namespace cudabpf::cli
