@@ -8,8 +8,6 @@
 
 #include "cli/captures.hpp"
 #include "cli/commands.hpp"
-#include "cli/flags/engine_flags.hpp"
-#include "cli/flags/push_flags.hpp"
 #include "cli/flags/recorder_flags.hpp"
 #include "cli/help.hpp"
 #include "cli/metrics_server.hpp"
@@ -23,15 +21,10 @@ struct MetricsFlags {
   CaptureFlags capture;
   RecorderFlags recorder;
   MetricsServer::Options server;
-  PushFlags push;
-  EngineFlags engines;
 };
 
 Result<int> serve_metrics(MetricsFlags flags) {
   flags.capture.recorder = TRY(flags.recorder.options());
-  flags.server.push = TRY(flags.push.options());
-  flags.server.engines = TRY(flags.engines.options());
-  flags.server.instance = flags.push.instance;
   const std::string& token = flags.recorder.dump_token;
   if (!token.empty()) flags.server.dump_token = TRY(serve::token_in_file(token));
   auto server = TRY(MetricsServer::open(flags.server));
@@ -61,8 +54,8 @@ void add_metrics(CLI::App& app, Action& action) {
       ->type_name("N")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000}).description(""))
       ->capture_default_str();
-  flags.push.add_to(sub, "");
-  flags.engines.add_to(sub, "");
+  flags.server.push.add_to(sub, "");
+  flags.server.engines.add_to(sub, "");
   sub.add_flag("--kernel", flags.capture.kernel, "Also count ioctls to the NVIDIA driver");
   flags.capture.add_gpu_of_all_to(sub);
   flags.capture.add_profile_to(sub);
