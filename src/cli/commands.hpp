@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "util/result.hpp"
@@ -15,6 +16,24 @@ namespace cudabpf::cli {
 
 // Does the work; returns the process's exit status.
 using Action = std::function<Result<int>()>;
+
+// Adds one that does this.
+CLI::App& add_command(CLI::App& app, Action& action, const char* name, const std::string& what,
+                      Action does);
+
+template <typename Flags>
+struct Command {
+  CLI::App& sub;
+  Flags& flags;
+};
+// Adds one that does this with flags of its own.
+template <typename Flags, typename Does>
+Command<Flags> add_command(CLI::App& app, Action& action, const char* name, const std::string& what,
+                           Does does) {
+  auto flags = std::make_shared<Flags>();
+  auto with_flags = [flags, does] { return does(*flags); };
+  return {add_command(app, action, name, what, Action(with_flags)), *flags};
+}
 
 void add_machine(CLI::App& app, Action& action);  // what is done without a subcommand
 #define COMMAND(name) void add_##name(CLI::App& app, Action& action);

@@ -1,8 +1,5 @@
 #include "cli/metrics_server.hpp"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -12,7 +9,6 @@
 #include "collect/machine.hpp"
 #include "sink/metrics/metrics_text.hpp"
 #include "sink/metrics/otlp_metrics.hpp"
-#include "util/system/privileges.hpp"
 #include "util/text/label_value.hpp"
 
 namespace cudabpf::cli {
@@ -50,23 +46,22 @@ serve::Answer ask_for_dump(FlightRecorder& recorder) {
 MetricsServer::MetricsServer(const Options& options, serve::Address address)
     : dump_token_(options.dump_token),
       address_(std::move(address)),
-      instance_(label_value(options.instance)),
-      sink_({.most_series = options.most_series, .has_receiver = options.push.has_value()}),
-      site_(address_, MetricsText::CONTENT_TYPE, [this] { return text(); }) {
-  for (const http::Url& url : options.engines)
-    engines_.push_back(std::make_unique<engines::EngineReader>(url));
-  if (options.push)
-    pusher_ = std::make_unique<push::Pusher>(*options.push, OtlpMetrics::CONTENT_TYPE,
-                                             [this] { return message(); });
-}
+      instance_(label_value(options.push.instance)),
+      sink_({.most_series = options.most_series, .has_receiver = options.push.is_given()}),
+      site_(address_, MetricsText::CONTENT_TYPE, [this] { return text(); }) {}
 
 Result<std::unique_ptr<MetricsServer>> MetricsServer::open(const Options& options) {
+  auto push = TRY(options.push.options());
+  auto engines = TRY(options.engines.options());
   auto address = TRY(serve::Address::parse(options.listen));
   for (const std::string& name : options.names) TRY(address.add_name(name));
   std::unique_ptr<MetricsServer> server(new MetricsServer(options, std::move(address)));
+  for (const http::Url& url : engines)
+    server->engines_.push_back(std::make_unique<engines::EngineReader>(url));
+  if (push)
+    server->pusher_ = std::make_unique<push::Pusher>(
+        *push, OtlpMetrics::CONTENT_TYPE, [made = server.get()] { return made->message(); });
   server->listening_ = TRY(server->address_.listen());
-  server->end_ = Fd(::eventfd(0, EFD_CLOEXEC));
-  if (!server->end_) return errno_error("starting the server");
   if (server->instance_.empty())
     server->instance_ = fmt::format("{}:{}", label_value(machine_name()), server->address_.port());
   return server;
@@ -114,24 +109,20 @@ Result<> MetricsServer::start_server() {
   // Whoever reaches the port talks to threads without any rights: they inherit those of this one.
   std::promise<Result<>> started;
   auto result = started.get_future();
-  thread_ = std::thread([this, started = std::move(started)]() mutable {
-    privileges::keep_only({});
+  auto begun = thread_.start("starting the server", [this, started = std::move(started)]() mutable {
     auto server = serve::Server::start(std::move(listening_), site_);
     if (!server) return started.set_value(server.error());
     server_ = std::move(*server);
     started.set_value(ok());
-    server_->run(end_.get());
+    server_->run(thread_.stop_fd());
   });
-  return result.get();
+  return begun ? result.get() : begun;
 }
 
 void MetricsServer::stop() {
   if (pusher_) pusher_->stop();
   for (const auto& engine : engines_) engine->stop();
-  if (!thread_.joinable()) return;
-  std::uint64_t one = 1;
-  [[maybe_unused]] auto written = ::write(end_.get(), &one, sizeof(one));
-  thread_.join();
+  thread_.stop();
   server_.reset();
 }
 

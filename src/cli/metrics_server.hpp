@@ -2,11 +2,11 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "cli/flags/engine_flags.hpp"
+#include "cli/flags/push_flags.hpp"
 #include "engines/engine_reader.hpp"
 #include "push/pusher.hpp"
 #include "serve/metrics_site.hpp"
@@ -15,6 +15,7 @@
 #include "sink/metrics/metrics_sink.hpp"
 #include "util/result.hpp"
 #include "util/system/fd.hpp"
+#include "util/system/stoppable_thread.hpp"
 
 namespace cudabpf::cli {
 
@@ -24,12 +25,11 @@ class MetricsServer {
     std::string listen = "127.0.0.1:8078";
     std::vector<std::string> names;  // by which clients may call it
     std::size_t most_series = 1000;
-    std::optional<push::Options> push;  // nothing: they are not pushed
-    std::string instance;               // that pushes; empty: HOST:PORT
-    std::vector<http::Url> engines;     // whose figures are shown, too
-    std::string dump_token;             // of those who may ask for dumps; empty: nobody may
+    PushFlags push;
+    EngineFlags engines;     // whose figures are shown, too
+    std::string dump_token;  // of those who may ask for dumps; empty: nobody may
   };
-  // Takes the address, so that what is wrong with it shows up early.
+  // Takes the address, so that what is wrong with it, or with any option, shows up early.
   static Result<std::unique_ptr<MetricsServer>> open(const Options& options);
   ~MetricsServer() { stop(); }
   MetricsServer(const MetricsServer&) = delete;
@@ -58,9 +58,9 @@ class MetricsServer {
   serve::MetricsSite site_;
   std::vector<std::unique_ptr<engines::EngineReader>> engines_;
   std::unique_ptr<push::Pusher> pusher_;  // null: metrics are not pushed
-  Fd listening_, end_;
+  Fd listening_;
   std::unique_ptr<serve::Server> server_;
-  std::thread thread_;
+  StoppableThread thread_;
 };
 
 }  // namespace cudabpf::cli

@@ -8,8 +8,8 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "cli/flags/one_of.hpp"
 #include "cli/help.hpp"
+#include "cli/request/trace_paths.hpp"
 #include "cli/traces_apart.hpp"
 #include "merge/merged_stream.hpp"
 #include "util/console/log.hpp"
@@ -128,8 +128,17 @@ void add_trace_flags(CLI::App& sub, TraceFlags& flags,
          "-: stdin")
       ->type_name("TRACE")
       ->required();
-  sub.add_flag("--json", flags.json, "Print one JSON object, for programs");
+  add_json(sub, flags.json);
   add_part_flags(sub, flags.part);
+}
+
+void add_json(CLI::App& sub, bool& json) {
+  sub.add_flag("--json", json, "Print one JSON object, for programs");
+}
+
+void add_svg(CLI::App& sub, TraceFlags& flags) {
+  sub.add_option("--svg", flags.svg, "Also draw it into this SVG file, for any browser; -: stdout")
+      ->type_name("FILE");
 }
 
 CLI::Option* add_time(CLI::App& sub, TraceFlags& flags) {
@@ -156,15 +165,18 @@ Result<std::unique_ptr<analyze::TraceReader>> open_trace(const std::vector<std::
 }
 
 Result<std::unique_ptr<analyze::TraceReader>> open_trace(const TraceFlags& flags) {
+  TRY(is_no_trace(flags.svg, flags.paths));
   auto reader = TRY(open_trace(flags.paths));
   Moments moments = moments_of(flags, reader->facts());
   if (flags.time != "relative" && !moments.began())
     return Error{"--time " + flags.time + ": the trace does not say when it began",
                  "leave --time out: times are since then", exit_code::USAGE};
-  if (!flags.part.any()) return reader;
-  auto wanted = TRY(find_part(flags.part, moments, *reader));
-  if (flags.part.is_of_execution()) reader = TRY(open_trace(flags.paths));
-  reader->want(wanted.part, wanted.name, flags.part.range);
+  if (flags.part.any()) {
+    auto wanted = TRY(find_part(flags.part, moments, *reader));
+    if (flags.part.is_of_execution()) reader = TRY(open_trace(flags.paths));
+    reader->want(wanted.part, wanted.name, flags.part.range);
+  }
+  if (flags.by_line) reader->place_by_line();
   return reader;
 }
 
@@ -181,11 +193,38 @@ Result<> read_trace(analyze::TraceReader& reader,
   return is_in_trace(reader.facts());
 }
 
+namespace {
+
+// Writes into a new file at `path`, or to standard output for "-". Says on stderr what was written.
+Result<int> write_picture(const std::string& path, const std::string& picture) {
+  bool to_stdout = path == "-";
+  auto failed = [&] {
+    return errno_error(
+        "cannot write the picture to " + (to_stdout ? "standard output" : path),
+        to_stdout ? "what was written is incomplete" : "give a path that can be written",
+        exit_code::OUTPUT_FAILED);
+  };
+  std::FILE* file = to_stdout ? stdout : std::fopen(path.c_str(), "w");
+  if (!file) return failed();
+  bool written = std::fwrite(picture.data(), 1, picture.size(), file) == picture.size();
+  if ((to_stdout ? std::fflush(file) : std::fclose(file)) != 0 || !written) return failed();
+  Page page = page_for(stderr);
+  page.heading("written");
+  add_written(page, path, picture.size());
+  fmt::print(stderr, "{}", page.take());
+  return 0;
+}
+
+}  // namespace
+
 Result<int> answer(const TraceFlags& flags, analyze::TraceReader& reader,
                    std::initializer_list<analyze::Analysis*> analyses, const Answer& answer) {
   TRY(read_trace(reader, analyses));
-  print_answer(flags, reader.facts(), answer, stdout);
-  return 0;
+  if (answer.found_thread) TRY(check_whose(flags.part.whose, answer.found_thread()));
+  // Standard output cannot usefully take both the answer and a picture.
+  print_answer(flags, reader.facts(), answer, flags.svg == "-" ? stderr : stdout);
+  if (flags.svg.empty()) return 0;
+  return write_picture(flags.svg, answer.svg());
 }
 
 void print_answer(const TraceFlags& flags, const analyze::TraceFacts& facts, const Answer& answer,
@@ -193,6 +232,7 @@ void print_answer(const TraceFlags& flags, const analyze::TraceFacts& facts, con
   if (flags.json) {
     analyze::Json whole = {{"trace", analyze::facts_json(facts)}};
     whole.update(answer.json());
+    for (std::string_view list : answer.lists) flags.top.cut(whole, list);
     print_json(whole, to);
   } else {
     Page page = page_for(to);
@@ -212,8 +252,6 @@ void print_answer(const TraceFlags& flags, const analyze::TraceFacts& facts, con
     show(page.take(), to);
   }
 }
-
-std::FILE* beside_picture(const std::string& path) { return path == "-" ? stderr : stdout; }
 
 namespace {
 
@@ -246,39 +284,27 @@ analyze::Json files_json(const ExportFiles& files) {
   return {{"files", json}};
 }
 
-Result<int> write_picture(const std::string& path, const std::string& picture) {
-  bool to_stdout = path == "-";
-  auto failed = [&] {
-    return errno_error(
-        "cannot write the picture to " + (to_stdout ? "standard output" : path),
-        to_stdout ? "what was written is incomplete" : "give a path that can be written",
-        exit_code::OUTPUT_FAILED);
-  };
-  std::FILE* file = to_stdout ? stdout : std::fopen(path.c_str(), "w");
-  if (!file) return failed();
-  bool written = std::fwrite(picture.data(), 1, picture.size(), file) == picture.size();
-  if ((to_stdout ? std::fflush(file) : std::fclose(file)) != 0 || !written) return failed();
-  Page page = page_for(stderr);
-  page.heading("written");
-  add_written(page, path, picture.size());
-  fmt::print(stderr, "{}", page.take());
-  return 0;
-}
-
-void Top::cut(analyze::Json& object, std::initializer_list<const char*> lists) const {
+void Top::cut(analyze::Json& object, std::string_view list) const {
   if (!option || !option->count()) return;
-  for (const char* name : lists) {
-    auto& list = object[name].get_ref<analyze::Json::array_t&>();
-    if (list.size() <= rows) continue;
-    std::uint64_t left_out = list.size() - rows;
-    list.resize(rows);
-    analyze::Json& count = object[std::string(name) + "_left_out"];  // may move the lists
-    count = left_out + (count.is_null() ? 0 : count.get<std::uint64_t>());
+  std::size_t slash = list.find('/');
+  analyze::Json& found = object[std::string(list.substr(0, slash))];
+  if (slash != list.npos) {
+    list.remove_prefix(slash + 1);
+    if (!found.is_array()) return cut(found, list);
+    for (analyze::Json& each : found) cut(each, list);
+    return;
   }
+  auto& all = found.get_ref<analyze::Json::array_t&>();
+  if (all.size() <= rows) return;
+  std::uint64_t left_out = all.size() - rows;
+  all.resize(rows);
+  analyze::Json& count = object[std::string(list) + "_left_out"];  // may move the list
+  count = left_out + (count.is_null() ? 0 : count.get<std::uint64_t>());
 }
 
-void add_top(CLI::App& sub, Top& top, const std::string& help) {
+void add_top(CLI::App& sub, Top& top, std::size_t rows, const std::string& help) {
   constexpr std::size_t MOST = 1'000'000;
+  top.rows = rows;
   top.option = sub.add_option("--top", top.rows, help)
                    ->type_name("N")
                    ->check(CLI::Range(std::size_t{0}, MOST).description(""))

@@ -6,27 +6,39 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyze/analysis.hpp"
 #include "analyze/trace_reader.hpp"
 #include "cli/export_files.hpp"
+#include "cli/flags/one_of.hpp"
 #include "cli/flags/part_flags.hpp"
 #include "cli/shown.hpp"
 #include "util/text/moments.hpp"
 
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
-
 namespace cudabpf::cli {
 
+// --top, for tables that show only the first rows. JSON has all rows unless --top is given.
+struct Top {
+  std::size_t rows = 0;
+  const CLI::Option* option = nullptr;
+
+  // Cuts a list in the object, and adds how many rows were left out. "memory/churn" is the list in
+  // the object's object "memory"; where that is a list, the one in each of its objects.
+  void cut(analyze::Json& object, std::string_view list) const;
+};
+void add_top(CLI::App& sub, Top& top, std::size_t rows, const std::string& help);
+
+// What subcommands that read a trace are asked for. Each has the options that it adds.
 struct TraceFlags {
   std::vector<std::string> paths;
   bool json = false;
   PartFlags part;
   std::string time = "relative";
+  bool by_line = false;  // what is done by the program's range is done by the line of its Python
+  std::string svg;       // the file for a picture; empty: there is to be none
+  Top top;
 };
 
 // Adds the traces' names, --json, which part of the trace is wanted, and what comes below --help:
@@ -34,6 +46,16 @@ struct TraceFlags {
 void add_trace_flags(CLI::App& sub, TraceFlags& flags, std::initializer_list<const char*> examples);
 // Adds --time, for pages that show when something was.
 CLI::Option* add_time(CLI::App& sub, TraceFlags& flags);
+// Adds --by, which sets `by`, and by_line if its word is "line".
+template <typename By>
+CLI::Option* add_by(CLI::App& sub, TraceFlags& flags, By& by, const Meanings<By>& meanings,
+                    const std::string& help) {
+  return one_of(sub, "--by", by, meanings, help)->each([&flags](const std::string& word) {
+    flags.by_line = word == "line";
+  });
+}
+void add_svg(CLI::App& sub, TraceFlags& flags);
+void add_json(CLI::App& sub, bool& json);
 void add_reading_footer(CLI::App& sub, std::initializer_list<const char*> examples);
 
 // If stderr is a terminal and reading takes longer, a bar there shows the progress.
@@ -59,31 +81,19 @@ void say_what_is_missing(const analyze::TraceFacts& facts);
 struct Answer {
   std::function<analyze::Json()> json;
   std::function<void(Page&)> page;
+  std::vector<std::string_view> lists = {};  // of the object, that --top cuts
+  std::function<bool()> found_thread = {};   // whether --pid and --tid have any call; empty: always
+  std::function<std::string()> svg = {};
 };
-// Shows the analyses the whole trace, and prints their answer.
+// Shows the analyses the whole trace, and prints their answer. Returns the exit status.
 Result<int> answer(const TraceFlags& flags, analyze::TraceReader& reader,
                    std::initializer_list<analyze::Analysis*> analyses, const Answer& answer);
-// The second half of answer(), for a trace that was read.
+// Prints an answer for a trace that was read.
 void print_answer(const TraceFlags& flags, const analyze::TraceFacts& facts, const Answer& answer,
                   std::FILE* to);
 
-// Writes into a new file at `path`, or to standard output for "-". Says on stderr what was written.
-// Returns the exit status.
-Result<int> write_picture(const std::string& path, const std::string& picture);
-// Where the answer goes besides a picture: standard output cannot usefully take both.
-std::FILE* beside_picture(const std::string& path);
 // Which files were written, and how large they are.
 void add_files(Page& page, const ExportFiles& files);
 analyze::Json files_json(const ExportFiles& files);
-
-// --top, for tables that show only the first rows. JSON has all rows unless --top is given.
-struct Top {
-  std::size_t rows;
-  const CLI::Option* option = nullptr;
-
-  // Cuts these lists in the object, and adds how many of each were left out.
-  void cut(analyze::Json& object, std::initializer_list<const char*> lists) const;
-};
-void add_top(CLI::App& sub, Top& top, const std::string& help);
 
 }  // namespace cudabpf::cli

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,6 +16,7 @@
 #include "sink/top/top_page.hpp"
 #include "sink/top/top_text.hpp"
 #include "util/console/terminal.hpp"
+#include "util/system/event_fd.hpp"
 #include "util/system/privileges.hpp"
 #include "util/system/threads.hpp"
 
@@ -26,12 +26,6 @@ namespace {
 
 constexpr std::size_t MAX_WAITING = 8;  // intervals
 constexpr auto TO_END = std::chrono::milliseconds(500);
-
-void note(const Fd& event) { ::eventfd_write(event.get(), 1); }
-bool took_note(const Fd& event) {
-  eventfd_t count = 0;
-  return ::eventfd_read(event.get(), &count) == 0;
-}
 
 std::string last_line_of(std::string_view lines) {
   if (lines.ends_with('\n')) lines.remove_suffix(1);
@@ -46,8 +40,8 @@ struct TopScreen::Shared {
 
   FullScreen full;
   const Terminal terminal;
-  Fd news{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};   // for the thread
-  Fd asked{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};  // for the session
+  EventFd news = EventFd::make();   // for the thread
+  EventFd asked = EventFd::make();  // for the session
   Fd signals;  // of its own: the thread may still look at it when the session's is closed
   std::mutex mutex;
   std::condition_variable changed;
@@ -97,7 +91,7 @@ void TopScreen::Drawing::run() {
 
 // False: it is over.
 bool TopScreen::Drawing::take_news() {
-  took_note(shared_.news);
+  shared_.news.clear();
   std::deque<TopInterval> intervals;
   {
     std::lock_guard lock(shared_.mutex);
@@ -172,7 +166,7 @@ void TopScreen::Drawing::ask(TopRequest asked) {
     shared_.asks.end |= asked == TopRequest::end;
     shared_.asks.write |= asked == TopRequest::write;
   }
-  note(shared_.asked);
+  shared_.asked.set();
 }
 
 TopScreen::TopScreen(Screen& messages) : messages_(messages), shared_(std::make_shared<Shared>()) {}
@@ -185,7 +179,7 @@ void TopScreen::start() {
       std::lock_guard lock(shared->mutex);
       shared->message = last_line_of(lines);
     }
-    note(shared->news);
+    shared->news.set();
   });
   shared_->signals = Fd(::fcntl(signals_.fd(), F_DUPFD_CLOEXEC, 0));
   thread_ = thread_without_signals([shared = shared_] {
@@ -207,14 +201,14 @@ bool TopScreen::take(const TopInterval& interval, bool last) {
     else
       shared_->waiting.push_back(interval);
   }
-  note(shared_->news);
+  shared_->news.set();
   return true;
 }
 
 int TopScreen::asked_fd() const { return shared_->asked.get(); }
 
 TopScreen::Asks TopScreen::asked() {
-  took_note(shared_->asked);
+  shared_->asked.clear();
   std::lock_guard lock(shared_->mutex);
   return std::exchange(shared_->asks, {});
 }
@@ -223,7 +217,7 @@ std::string TopScreen::close() {
   if (thread_.joinable()) {
     std::unique_lock lock(shared_->mutex);
     shared_->over = true;
-    note(shared_->news);
+    shared_->news.set();
     auto ended = [this] { return shared_->ended; };
     bool in_time = shared_->changed.wait_for(lock, TO_END, ended);
     if (!in_time) {  // the terminal takes nothing

@@ -5,13 +5,12 @@
 #include <cstddef>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "engines/engine_figures.hpp"
 #include "util/http/client.hpp"
 #include "util/result.hpp"
-#include "util/system/fd.hpp"
+#include "util/system/stoppable_thread.hpp"
 
 namespace cudabpf::engines {
 
@@ -27,13 +26,12 @@ class EngineReader {
   explicit EngineReader(http::Url url) : client_(std::move(url), MOST_PAGE) {
     heard_.address = client_.url().authority();
   }
-  ~EngineReader() { stop(); }
-  EngineReader(const EngineReader&) = delete;
-  EngineReader& operator=(const EngineReader&) = delete;
 
   // Asks from now on, on a thread without rights.
-  Result<> start();
-  void stop();
+  Result<> start() {
+    return thread_.start("asking the engine", [this] { run(); });
+  }
+  void stop() { thread_.stop(); }
   // Does not wait.
   Heard heard() const;
 
@@ -46,11 +44,10 @@ class EngineReader {
   void report(const Result<Figures>& figures);
 
   http::Client client_;
-  Fd end_;  // can be read from when it is time to end
-  std::thread thread_;
   bool is_missed_ = false;  // and that was reported
   mutable std::mutex mutex_;
   Heard heard_;
+  StoppableThread thread_;  // last: it has ended before what it uses is gone
 };
 
 }  // namespace cudabpf::engines

@@ -1,35 +1,12 @@
 #include "push/pusher.hpp"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "util/console/log.hpp"
 #include "util/console/terminal.hpp"
 #include "util/saturating.hpp"
-#include "util/system/pidfd.hpp"
-#include "util/system/privileges.hpp"
-#include "util/system/threads.hpp"
 
 namespace cudabpf::push {
-
-Result<> Pusher::start() {
-  end_ = Fd(::eventfd(0, EFD_CLOEXEC));
-  if (!end_) return errno_error("pushing metrics");
-  thread_ = thread_without_signals([this] {
-    privileges::keep_only({});
-    run();
-  });
-  return ok();
-}
-
-void Pusher::stop() {
-  if (!thread_.joinable()) return;
-  std::uint64_t one = 1;
-  [[maybe_unused]] auto written = ::write(end_.get(), &one, sizeof(one));
-  thread_.join();
-}
 
 Counts Pusher::counts() const {
   std::lock_guard lock(mutex_);
@@ -39,8 +16,9 @@ Counts Pusher::counts() const {
 void Pusher::run() {
   auto due = Clock::now();
   while (!ends_before(due)) {
-    Verdict verdict = push(http::Patience::of(std::min(options_.every, LONGEST), end_.get()));
-    if (is_readable(end_.get()) && !verdict.has_arrived()) break;  // it was cut off
+    Verdict verdict =
+        push(http::Patience::of(std::min(options_.every, LONGEST), thread_.stop_fd()));
+    if (thread_.is_stopping() && !verdict.has_arrived()) break;  // it was cut off
     note(verdict);
     report(verdict);
     auto now = Clock::now();
@@ -53,7 +31,7 @@ void Pusher::run() {
 }
 
 bool Pusher::ends_before(Clock::time_point time) const {
-  return static_cast<bool>(http::Patience{time}.wait(end_.get(), POLLIN));
+  return static_cast<bool>(http::Patience{time}.wait(thread_.stop_fd(), POLLIN));
 }
 
 Verdict Pusher::push(const http::Patience& patience) {

@@ -8,13 +8,12 @@
 #include <functional>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "push/verdict.hpp"
 #include "util/http/client.hpp"
 #include "util/result.hpp"
-#include "util/system/fd.hpp"
+#include "util/system/stoppable_thread.hpp"
 
 namespace cudabpf::push {
 
@@ -40,14 +39,13 @@ class Pusher {
         content_type_(content_type),
         next_(std::move(next)),
         client_(options_.url, MOST_ANSWER) {}
-  ~Pusher() { stop(); }
-  Pusher(const Pusher&) = delete;
-  Pusher& operator=(const Pusher&) = delete;
 
   // Pushes from now on, on a thread without rights.
-  Result<> start();
+  Result<> start() {
+    return thread_.start("pushing metrics", [this] { run(); });
+  }
   // Pushes what there is at the end, if that takes no longer than a second.
-  void stop();
+  void stop() { thread_.stop(); }
   Counts counts() const;
 
  private:
@@ -66,12 +64,11 @@ class Pusher {
   const char* const content_type_;
   const std::function<Message()> next_;
   http::Client client_;
-  Fd end_;  // can be read from when it is time to end
-  std::thread thread_;
   std::uint64_t failed_in_a_row_ = 0;
   bool reported_rejected_ = false;
   mutable std::mutex mutex_;
   Counts counts_;
+  StoppableThread thread_;  // last: it has ended before what it uses is gone
 };
 
 }  // namespace cudabpf::push

@@ -4,7 +4,6 @@
 #include <microhttpd.h>
 #include <poll.h>
 #include <strings.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -113,8 +112,7 @@ struct Server::Callbacks {
       *ours = info ? server.connections_.begin(info->connect_fd) : nullptr;
     } else if (auto* connection = static_cast<Connection*>(*ours)) {
       server.connections_.remove(*connection);
-      std::uint64_t one = 1;
-      [[maybe_unused]] auto written = ::write(server.freed_.get(), &one, sizeof(one));
+      server.freed_.set();
     }
   }
 
@@ -168,7 +166,7 @@ struct Server::Callbacks {
 
 Result<std::unique_ptr<Server>> Server::start(Fd listening, Site& site) {
   std::unique_ptr<Server> server(new Server(std::move(listening), site));
-  server->freed_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  server->freed_ = EventFd::make();
   if (!server->freed_) return errno_error("starting the server");
   ::signal(SIGPIPE, SIG_IGN);  // a client that went away is an error of that write alone
   constexpr unsigned HOW = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
@@ -217,8 +215,7 @@ void Server::run(int end) {
                                   {is_full ? -1 : listening_.get(), POLLIN, 0}}};
     if (::poll(events.data(), events.size(), TICK_MS) < 0 && errno != EINTR) return;
     if (events[0].revents) return;
-    std::uint64_t freed = 0;
-    [[maybe_unused]] auto got = ::read(freed_.get(), &freed, sizeof(freed));
+    freed_.clear();
     if (events[2].revents) accept_all();
     if (Clock::now() < next_look) continue;
     connections_.end_slow(Clock::now());

@@ -7,7 +7,7 @@
 #include "serve/connections.hpp"
 #include "serve/site.hpp"
 #include "util/result.hpp"
-#include "util/system/fd.hpp"
+#include "util/system/event_fd.hpp"
 
 struct MHD_Daemon;
 
@@ -31,7 +31,7 @@ class Server {
   void accept_all();
 
   Fd listening_;
-  Fd freed_;  // can be read from when a connection has ended
+  EventFd freed_;  // when a connection has ended
   Site& site_;
   Connections connections_;
   bool cannot_accept_ =

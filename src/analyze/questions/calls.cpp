@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <tuple>
 
 #include "analyze/columns.hpp"
@@ -13,18 +12,6 @@
 namespace cudabpf::analyze {
 
 namespace {
-
-constexpr std::array<std::pair<std::string_view, Calls::By>, 9> BY = {{
-    {"function", Calls::By::function},
-    {"pid", Calls::By::pid},
-    {"tid", Calls::By::tid},
-    {"device", Calls::By::device},
-    {"stream", Calls::By::stream},
-    {"kernel", Calls::By::kernel},
-    {"range", Calls::By::range},
-    {"line", Calls::By::range},  // see TraceReader::place_by_line
-    {"container", Calls::By::container},
-}};
 
 bool longer(const Calls::Figures& a, const Calls::Figures& b) {
   return std::tuple(b.durations.total(), b.count, std::string_view(a.name)) <
@@ -50,12 +37,6 @@ constexpr Column<Counted> CALL_COLUMNS[] = {
 };
 
 }  // namespace
-
-std::optional<Calls::By> Calls::by(std::string_view name) {
-  for (auto [known, by] : BY)
-    if (known == name) return by;
-  return std::nullopt;
-}
 
 void Calls::line(const Line& line) {
   if (by_ == By::kernel) kernels_.line(line);

@@ -21,7 +21,6 @@ namespace cudabpf::analyze {
 class Calls : public Analysis {
  public:
   enum class By : std::uint8_t { function, pid, tid, device, stream, kernel, range, container };
-  static std::optional<By> by(std::string_view name);
 
   struct Figures {
     std::string name;

@@ -1,7 +1,6 @@
 #include "analyze/questions/kernels.hpp"
 
 #include <algorithm>
-#include <array>
 #include <tuple>
 
 #include "analyze/derived/classes_by_name.hpp"
@@ -16,13 +15,6 @@ namespace cudabpf::analyze {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Kernels::By>, 4> GROUPED_BY = {{
-    {"configuration", Kernels::By::configuration},
-    {"name", Kernels::By::name},
-    {"range", Kernels::By::range},
-    {"line", Kernels::By::range},  // see TraceReader::place_by_line
-}};
-
 // `Call`: its line, or what is known of it later.
 template <typename Call>
 Kernels::Launch launch_of(const Call& call, const RangePlace* place) {
@@ -35,12 +27,6 @@ bool more(const Kernels::Figures& a, const Kernels::Figures& b) {
 }
 
 }  // namespace
-
-std::optional<Kernels::By> Kernels::by(std::string_view name) {
-  for (auto [known, by] : GROUPED_BY)
-    if (known == name) return by;
-  return std::nullopt;
-}
 
 Kernels::Kernels(Names& names, By by)
     : names_(names),

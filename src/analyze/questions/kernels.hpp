@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,7 +27,6 @@ namespace cudabpf::analyze {
 class Kernels : public Analysis {
  public:
   enum class By : std::uint8_t { configuration, name, range };
-  static std::optional<By> by(std::string_view name);
 
   // What launches that are counted together have in common.
   struct Launch {

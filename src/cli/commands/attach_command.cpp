@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <memory>
 #include <set>
 
 #include "cli/captures.hpp"
@@ -81,29 +80,35 @@ Result<int> capture_running(const AttachFlags& flags) {
   return session->run_until(until);
 }
 
+namespace {
+
+Result<int> attach(const AttachFlags& flags) {
+  if (flags.targets.empty())
+    return Error{"attach: one of --pid, --name or --container is required",
+                 "see `cudabpf attach --help`", exit_code::USAGE};
+  return capture_running(flags);
+}
+
+}  // namespace
+
 void add_attach(CLI::App& app, Action& action) {
-  auto flags = std::make_shared<AttachFlags>();
-  CLI::App* sub = app.add_subcommand("attach", "Trace processes that are already running");
-  sub->add_option("-p,--pid", flags->targets.pids, "Trace these processes")
+  auto [sub, flags] = add_command<AttachFlags>(app, action, "attach",
+                                               "Trace processes that are already running", attach);
+  sub.add_option("-p,--pid", flags.targets.pids, "Trace these processes")
       ->type_name("PID")
       ->delimiter(',');
-  sub->add_option("-n,--name", flags->targets.names, "Trace processes that run this program")
+  sub.add_option("-n,--name", flags.targets.names, "Trace processes that run this program")
       ->type_name("PROGRAM");
-  sub->add_option("--container", flags->targets.container,
-                  "Trace the processes of a container, given by the "
-                  "beginning of its id or by the path of a cgroup")
+  sub.add_option("--container", flags.targets.container,
+                 "Trace the processes of a container, given by the "
+                 "beginning of its id or by the path of a cgroup")
       ->type_name("ID|CGROUP");
-  flags->capture.add_to(*sub, false);
+  flags.capture.add_to(sub, false);
   add_footer(
-      *sub,
+      sub,
       {"sudo cudabpf attach --pid 4242", "sudo cudabpf attach --name python3.11 --duration 30s",
        "sudo cudabpf attach --container 3f2a09   by the beginning of its id"},
       capture_statuses());
-  sub->callback([flags, &action] {
-    if (flags->targets.empty())
-      throw CLI::RequiredError("attach: one of --pid, --name or --container");
-    action = [flags] { return capture_running(*flags); };
-  });
 }
 
 }  // namespace cudabpf::cli

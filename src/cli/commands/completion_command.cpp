@@ -1,10 +1,7 @@
 // cudabpf completion: a shell's script, which asks `cudabpf __complete` what to offer.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-#include <memory>
-#include <string>
-#include <utility>
+#include <string_view>
 
 #include "cli/commands.hpp"
 #include "cli/flags/one_of.hpp"
@@ -23,29 +20,27 @@ constexpr char ZSH[] =
 constexpr char FISH[] =
 #include "fish_completion.inc"
     ;
-constexpr std::pair<const char*, const char*> SHELLS[] = {
-    {"bash", BASH}, {"zsh", ZSH}, {"fish", FISH}};
+
+struct CompletionFlags {
+  std::string_view script = BASH;
+};
+
+int print_completion(const CompletionFlags& flags) {
+  fmt::print("{}", flags.script);
+  return 0;
+}
 
 }  // namespace
 
 void add_completion(CLI::App& app, Action& action) {
-  auto shell = std::make_shared<std::string>("bash");
-  CLI::App* sub = app.add_subcommand("completion", "Print a shell's completion script for cudabpf");
-  std::vector<std::string> shells;
-  for (const auto& [name, script] : SHELLS) shells.emplace_back(name);
-  one_of(sub->add_option("shell", *shell, "The shell"), shells);
-  add_footer(*sub,
+  auto [sub, flags] = add_command<CompletionFlags>(
+      app, action, "completion", "Print a shell's completion script for cudabpf", print_completion);
+  one_of(sub, "shell", flags.script, {{"bash", BASH}, {"zsh", ZSH}, {"fish", FISH}}, "The shell");
+  add_footer(sub,
              {"source <(cudabpf completion bash)",
               "cudabpf completion zsh > _cudabpf   for a folder in zsh's $fpath",
               "cudabpf completion fish > cudabpf.fish   for ~/.config/fish/completions"},
              printing_statuses());
-  sub->callback([shell, &action] {
-    action = [shell] {
-      for (const auto& [name, script] : SHELLS)
-        if (*shell == name) fmt::print("{}", script);
-      return 0;
-    };
-  });
 }
 
 }  // namespace cudabpf::cli

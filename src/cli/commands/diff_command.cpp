@@ -9,7 +9,6 @@
 
 #include "analyze/diff/conditions.hpp"
 #include "cli/commands.hpp"
-#include "cli/flags/one_of.hpp"
 #include "cli/reading_command.hpp"
 #include "cli/traces_apart.hpp"
 #include "util/exit_codes.hpp"
@@ -23,8 +22,8 @@ constexpr std::size_t MAX_TRACES = 32;
 
 struct DiffFlags {
   std::vector<std::string> traces, to, conditions;
-  std::string by = "name";
-  Top top{15};
+  analyze::Kernels::By by = analyze::Kernels::By::name;
+  Top top;
   bool json = false;
 };
 
@@ -114,7 +113,7 @@ analyze::Json json_of(const analyze::Difference& difference, const MeasuredSide&
   if (!difference.shown.empty()) json["traces"] = {{"a", facts_of(a)}, {"b", facts_of(b)}};
   json.update(difference_json(difference));
   if (!outcomes.empty()) json["conditions"] = outcomes_json(outcomes);
-  top.cut(json, {"functions", "kernels", "ioctls", "failures"});
+  for (const char* list : {"functions", "kernels", "ioctls", "failures"}) top.cut(json, list);
   return json;
 }
 
@@ -148,8 +147,7 @@ Result<int> print_diff(const DiffFlags& flags) {
   auto asked = asked_of(conditions);
   auto a = TRY(measure_side('A', sides.a, asked));
   auto b = TRY(measure_side('B', sides.b, asked));
-  auto by = flags.by == "name" ? analyze::Kernels::By::name : analyze::Kernels::By::configuration;
-  analyze::Difference difference = analyze::difference(a.side, b.side, by);
+  analyze::Difference difference = analyze::difference(a.side, b.side, flags.by);
   Outcomes outcomes = judge(conditions, a.side, b.side);
   if (flags.json) {
     print_json(json_of(difference, a, b, outcomes, flags.top), stdout);
@@ -191,30 +189,30 @@ std::string about_conditions() {
 }  // namespace
 
 void add_diff(CLI::App& app, Action& action) {
-  auto flags = std::make_shared<DiffFlags>();
-  CLI::App* sub = app.add_subcommand("diff", "What changed from one trace to another");
-  add_reading_footer(*sub, {"diff traces/h200-gpt2.jsonl.zst traces/h200-transformer.jsonl.zst",
-                            "diff traces/h200-gpt2.jsonl.zst traces/h200-transformer.jsonl.zst "
-                            "--fail-if 'launches > +5 %'   for CI",
-                            "diff traces/h200-gpt2.jsonl.zst traces/h200-two-gpus.jsonl.zst -- "
-                            "traces/h200-transformer.jsonl.zst   several runs a side"});
-  sub->footer(sub->get_footer() + about_conditions());
-  sub->add_option("traces", flags->traces,
-                  "Two traces, plain or .zst; or all of one side, then -- and all of the other: "
-                  "runs of one program, or files of a rotated trace; -: stdin")
+  using enum analyze::Kernels::By;
+  auto [sub, flags] = add_command<DiffFlags>(app, action, "diff",
+                                             "What changed from one trace to another", print_diff);
+  add_reading_footer(sub, {"diff traces/h200-gpt2.jsonl.zst traces/h200-transformer.jsonl.zst",
+                           "diff traces/h200-gpt2.jsonl.zst traces/h200-transformer.jsonl.zst "
+                           "--fail-if 'launches > +5 %'   for CI",
+                           "diff traces/h200-gpt2.jsonl.zst traces/h200-two-gpus.jsonl.zst -- "
+                           "traces/h200-transformer.jsonl.zst   several runs a side"});
+  sub.footer(sub.get_footer() + about_conditions());
+  sub.add_option("traces", flags.traces,
+                 "Two traces, plain or .zst; or all of one side, then -- and all of the other: "
+                 "runs of one program, or files of a rotated trace; -: stdin")
       ->type_name("A B")
       ->required();
-  sub->add_option("--to", flags->to, "The traces of the other side, as after --")->type_name("B");
-  sub->add_option("--fail-if", flags->conditions,
-                  "Fail if this condition holds, such as 'launches > +5 %'; may be repeated")
+  sub.add_option("--to", flags.to, "The traces of the other side, as after --")->type_name("B");
+  sub.add_option("--fail-if", flags.conditions,
+                 "Fail if this condition holds, such as 'launches > +5 %'; may be repeated")
       ->type_name("CONDITION")
       ->allow_extra_args(false);
-  sub->add_flag("--json", flags->json, "Print one JSON object, for programs");
-  one_of(sub->add_option("--by", flags->by, "Group kernels by name or by launch configuration"),
-         {"name", "configuration"})
+  add_json(sub, flags.json);
+  one_of(sub, "--by", flags.by, {{"name", name}, {"configuration", configuration}},
+         "Group kernels by name or by launch configuration")
       ->capture_default_str();
-  add_top(*sub, flags->top, "Show at most N rows of each table");
-  sub->callback([flags, &action] { action = [flags] { return print_diff(*flags); }; });
+  add_top(sub, flags.top, 15, "Show at most N rows of each table");
 }
 
 }  // namespace cudabpf::cli

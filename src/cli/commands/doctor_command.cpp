@@ -6,7 +6,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
@@ -269,23 +268,22 @@ std::string doctor_statuses() {
 }  // namespace
 
 void add_doctor(CLI::App& app, Action& action) {
-  auto flags = std::make_shared<DoctorFlags>();
-  CLI::App* sub = app.add_subcommand(
-      "doctor", "Show what works on this machine, what does not, and what to do");
-  sub->add_flag("--json", flags->json, "Print one JSON object per line");
-  sub->add_flag("--node", flags->node,
-                "Also show what `cudabpf metrics` needs to tell of all pods and GPUs");
-  sub->add_option("command", flags->command,
-                  "Also show whether this command can be recorded inside its process")
+  auto [sub, flags] = add_command<DoctorFlags>(
+      app, action, "doctor", "Show what works on this machine, what does not, and what to do",
+      doctor);
+  sub.add_flag("--json", flags.json, "Print one JSON object per line");
+  sub.add_flag("--node", flags.node,
+               "Also show what `cudabpf metrics` needs to tell of all pods and GPUs");
+  sub.add_option("command", flags.command,
+                 "Also show whether this command can be recorded inside its process")
       ->type_name("CMD");
-  sub->positionals_at_end();
-  add_footer(*sub,
+  sub.positionals_at_end();
+  add_footer(sub,
              {"sudo cudabpf doctor",
               "sudo cudabpf doctor --node   does it see all pods and GPUs of a node?",
               "cudabpf doctor -- python3 inference.py   can it be recorded without root?",
               "sudo cudabpf doctor --json | jq 'select(.verdict != \"yes\")'   what is wrong"},
              doctor_statuses());
-  sub->callback([flags, &action] { action = [flags] { return doctor(*flags); }; });
 }
 
 }  // namespace cudabpf::cli

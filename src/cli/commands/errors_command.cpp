@@ -2,7 +2,6 @@
 #include "analyze/questions/errors.hpp"
 
 #include <CLI/CLI.hpp>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
@@ -14,7 +13,6 @@ namespace {
 
 struct ErrorsFlags : TraceFlags {
   bool all = false;
-  Top top{20};
 };
 
 Result<int> print_errors(const ErrorsFlags& flags) {
@@ -23,28 +21,23 @@ Result<int> print_errors(const ErrorsFlags& flags) {
   analyze::Memory memory(reader->names(), reader->facts().part);
   return answer(
       flags, *reader, {&errors, &memory},
-      {.json =
-           [&] {
-             analyze::Json json = analyze::errors_json(errors.answer(), memory);
-             flags.top.cut(json, {"gpu_errors", "failures", "unfinished", "operations", "processes",
-                                  "read_faults"});
-             return json;
-           },
-       .page = [&](Page& page) { add_errors(page, errors.answer(), memory, flags.top.rows); }});
+      {.json = [&] { return errors_json(errors.answer(), memory); },
+       .page = [&](Page& page) { add_errors(page, errors.answer(), memory, flags.top.rows); },
+       .lists = {"gpu_errors", "failures", "unfinished", "operations", "processes",
+                 "read_faults"}});
 }
 
 }  // namespace
 
 void add_errors(CLI::App& app, Action& action) {
-  auto flags = std::make_shared<ErrorsFlags>();
-  CLI::App* sub = app.add_subcommand("errors", "What failed, and what did not return");
-  add_trace_flags(*sub, *flags,
+  auto [sub, flags] = add_command<ErrorsFlags>(
+      app, action, "errors", "What failed, and what did not return", print_errors);
+  add_trace_flags(sub, flags,
                   {"errors traces/h200-gpt2.jsonl.zst",
                    "errors --all traces/h200-gpt2.jsonl.zst   each of them, with its time"});
-  add_time(*sub, *flags);
-  sub->add_flag("--all", flags->all, "Also list each one, in order of time");
-  add_top(*sub, flags->top, "Show at most N rows of each table");
-  sub->callback([flags, &action] { action = [flags] { return print_errors(*flags); }; });
+  add_time(sub, flags);
+  sub.add_flag("--all", flags.all, "Also list each one, in order of time");
+  add_top(sub, flags.top, 20, "Show at most N rows of each table");
 }
 
 }  // namespace cudabpf::cli

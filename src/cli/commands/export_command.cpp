@@ -17,7 +17,6 @@
 #include "analyze/stacks/stack_weights.hpp"
 #include "cli/commands.hpp"
 #include "cli/export_files.hpp"
-#include "cli/flags/one_of.hpp"
 #include "cli/reading_command.hpp"
 #include "util/exit_codes.hpp"
 
@@ -157,27 +156,26 @@ Result<int> export_trace(const ExportFlags& flags) {
 }  // namespace
 
 void add_export(CLI::App& app, Action& action) {
-  auto flags = std::make_shared<ExportFlags>();
-  CLI::App* sub = app.add_subcommand("export", "Convert a trace for other programs");
-  add_trace_flags(*sub, *flags,
+  auto [sub, flags] = add_command<ExportFlags>(app, action, "export",
+                                               "Convert a trace for other programs", export_trace);
+  add_trace_flags(sub, flags,
                   {"export traces/h200-gpt2.jsonl.zst --format perfetto   for ui.perfetto.dev",
                    "export traces/h200-gpt2.jsonl.zst --format csv -o - | grep cuMemcpy",
                    "export traces/h200-gpt2.jsonl.zst --iteration 10-12   a part of it",
                    "export traces/h200-gpt2.jsonl.zst --format all -o folder"});
-  one_of(sub->add_option("--format", flags->format, "The format to write"),
+  one_of(sub.add_option("--format", flags.format, "The format to write"),
          {"chrome", "perfetto", "csv", "folded", "alnair", "all"})
       ->capture_default_str();
-  sub->add_option("-o,--output", flags->output,
-                  "File, or folder for several files; -: stdout [named after the trace]")
+  sub.add_option("-o,--output", flags.output,
+                 "File, or folder for several files; -: stdout [named after the trace]")
       ->type_name("PATH");
   one_of(
-      sub->add_option("--weight", flags->weight,
-                      "What weighs in folded stacks of Python: nanoseconds in calls (host), or "
-                      "for which GPUs worked (gpu), or bytes that were copied and filled (bytes), "
-                      "or that were allocated (allocated)"),
+      sub.add_option("--weight", flags.weight,
+                     "What weighs in folded stacks of Python: nanoseconds in calls (host), or "
+                     "for which GPUs worked (gpu), or bytes that were copied and filled (bytes), "
+                     "or that were allocated (allocated)"),
       {analyze::STACK_MEASURES.begin(), analyze::STACK_MEASURES.end()});
-  sub->add_flag("--plain", flags->plain, "Do not deflate Perfetto's packets");
-  sub->callback([flags, &action] { action = [flags] { return export_trace(*flags); }; });
+  sub.add_flag("--plain", flags.plain, "Do not deflate Perfetto's packets");
 }
 
 }  // namespace cudabpf::cli

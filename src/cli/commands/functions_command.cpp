@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
@@ -94,21 +93,20 @@ int print_functions(const FunctionsFlags& flags) {
 }  // namespace
 
 void add_functions(CLI::App& app, Action& action) {
-  auto flags = std::make_shared<FunctionsFlags>();
-  CLI::App* sub = app.add_subcommand(
-      "functions", "List the CUDA functions: what each is, and what is recorded of it");
-  one_of(sub->add_option("--profile", flags->profile,
-                         "Show only functions that this profile traces [full]"),
+  auto [sub, flags] = add_command<FunctionsFlags>(
+      app, action, "functions", "List the CUDA functions: what each is, and what is recorded of it",
+      print_functions);
+  one_of(sub.add_option("--profile", flags.profile,
+                        "Show only functions that this profile traces [full]"),
          {"light", "default", "full"});
-  sub->add_option("--match", flags->match, "Show only functions whose names match (case-sensitive)")
+  sub.add_option("--match", flags.match, "Show only functions whose names match (case-sensitive)")
       ->type_name("PATTERN");
-  sub->add_flag("--json", flags->json, "Print one JSON object per line");
-  add_footer(*sub,
+  sub.add_flag("--json", flags.json, "Print one JSON object per line");
+  add_footer(sub,
              {"cudabpf functions --match '*Launch*'",
               "cudabpf functions --profile light   what that profile traces",
               "cudabpf functions --json | jq -r 'select(.type == \"sync\") | .name'"},
              printing_statuses());
-  sub->callback([flags, &action] { action = [flags] { return print_functions(*flags); }; });
 }
 
 }  // namespace cudabpf::cli

@@ -1,6 +1,5 @@
 // cudabpf help: what --help prints, of the whole program or of a subcommand.
 #include <CLI/CLI.hpp>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -34,12 +33,11 @@ Result<int> print_help(const CLI::App& app, const std::string& name) {
 }  // namespace
 
 void add_help(CLI::App& app, Action& action) {
-  auto name = std::make_shared<std::string>();
-  CLI::App* sub = app.add_subcommand("help", "Print this help, or a subcommand's");
-  sub->add_option("subcommand", *name, "The subcommand")->type_name("SUBCOMMAND");
-  add_footer(*sub, {"cudabpf help summary"}, printing_statuses());
-  sub->callback(
-      [name, &app, &action] { action = [name, &app] { return print_help(app, *name); }; });
+  auto [sub, name] =
+      add_command<std::string>(app, action, "help", "Print this help, or a subcommand's",
+                               [&app](const std::string& given) { return print_help(app, given); });
+  sub.add_option("subcommand", name, "The subcommand")->type_name("SUBCOMMAND");
+  add_footer(sub, {"cudabpf help summary"}, printing_statuses());
 }
 
 }  // namespace cudabpf::cli

@@ -7,8 +7,6 @@
 #include "cli/captures.hpp"
 #include "cli/commands.hpp"
 #include "cli/commands/with_library.hpp"
-#include "cli/flags/engine_flags.hpp"
-#include "cli/flags/push_flags.hpp"
 #include "cli/help.hpp"
 #include "cli/metrics_server.hpp"
 #include "cli/session.hpp"
@@ -40,17 +38,12 @@ namespace {
 struct MachineFlags {
   CaptureFlags capture;
   MetricsServer::Options metrics;
-  PushFlags push;
-  EngineFlags engines;
   bool has_metrics = false;
 };
 
 Result<int> trace_machine(MachineFlags flags) {
   std::unique_ptr<MetricsServer> server;
   if (flags.has_metrics) {
-    flags.metrics.push = TRY(flags.push.options());
-    flags.metrics.engines = TRY(flags.engines.options());
-    flags.metrics.instance = flags.push.instance;
     server = TRY(MetricsServer::open(flags.metrics));
     flags.capture.metrics = server.get();
   }
@@ -83,8 +76,8 @@ void add_machine(CLI::App& app, Action& action) {
                  "--redact leaves them as they are")
       ->type_name("ADDRESS")
       ->each([flags](const std::string&) { flags->has_metrics = true; });
-  flags->push.add_to(app, "--metrics");
-  flags->engines.add_to(app, "--metrics");
+  flags->metrics.push.add_to(app, "--metrics");
+  flags->metrics.engines.add_to(app, "--metrics");
   add_footer(app,
              {"sudo cudabpf run -- python3 inference.py   a command and its children",
               "sudo cudabpf attach --pid 4242   a process that is already running",

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "analyze/merged_hosts.hpp"
@@ -57,23 +56,22 @@ Result<int> merge_traces(const MergeFlags& flags) {
 }  // namespace
 
 void add_merge(CLI::App& app, Action& action) {
-  auto flags = std::make_shared<MergeFlags>();
-  CLI::App* sub =
-      app.add_subcommand("merge", "Make one trace of those of several ranks or hosts, on one time");
+  auto [sub, flags] = add_command<MergeFlags>(
+      app, action, "merge", "Make one trace of those of several ranks or hosts, on one time",
+      merge_traces);
   add_reading_footer(
-      *sub, {"merge traces/h200-gpt2.jsonl.zst traces/h200-two-gpus.jsonl.zst -o both.jsonl.zst",
-             "summary traces/h200-gpt2.jsonl.zst traces/h200-two-gpus.jsonl.zst   "
-             "answers need no file for that"});
-  sub->add_option("trace", flags->paths,
-                  "The traces, plain or .zst; of a rotated one, all files in order")
+      sub, {"merge traces/h200-gpt2.jsonl.zst traces/h200-two-gpus.jsonl.zst -o both.jsonl.zst",
+            "summary traces/h200-gpt2.jsonl.zst traces/h200-two-gpus.jsonl.zst   "
+            "answers need no file for that"});
+  sub.add_option("trace", flags.paths,
+                 "The traces, plain or .zst; of a rotated one, all files in order")
       ->type_name("TRACE")
       ->required();
-  sub->add_option("-o,--output", flags->output,
-                  "The file to write, compressed if it ends in .zst; -: stdout")
+  sub.add_option("-o,--output", flags.output,
+                 "The file to write, compressed if it ends in .zst; -: stdout")
       ->type_name("FILE")
       ->required();
-  sub->add_flag("--json", flags->json, "Print one JSON object, for programs");
-  sub->callback([flags, &action] { action = [flags] { return merge_traces(*flags); }; });
+  add_json(sub, flags.json);
 }
 
 }  // namespace cudabpf::cli

@@ -3,14 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "cli/captures.hpp"
 #include "cli/commands.hpp"
-#include "cli/flags/engine_flags.hpp"
-#include "cli/flags/push_flags.hpp"
 #include "cli/flags/recorder_flags.hpp"
 #include "cli/help.hpp"
 #include "cli/metrics_server.hpp"
@@ -24,15 +21,10 @@ struct MetricsFlags {
   CaptureFlags capture;
   RecorderFlags recorder;
   MetricsServer::Options server;
-  PushFlags push;
-  EngineFlags engines;
 };
 
 Result<int> serve_metrics(MetricsFlags flags) {
   flags.capture.recorder = TRY(flags.recorder.options());
-  flags.server.push = TRY(flags.push.options());
-  flags.server.engines = TRY(flags.engines.options());
-  flags.server.instance = flags.push.instance;
   const std::string& token = flags.recorder.dump_token;
   if (!token.empty()) flags.server.dump_token = TRY(serve::token_in_file(token));
   auto server = TRY(MetricsServer::open(flags.server));
@@ -47,39 +39,38 @@ Result<int> serve_metrics(MetricsFlags flags) {
 }  // namespace
 
 void add_metrics(CLI::App& app, Action& action) {
-  auto flags = std::make_shared<MetricsFlags>();
-  CLI::App* sub = app.add_subcommand(
-      "metrics", "Count the machine's calls by pod, service and program, for Prometheus");
-  sub->add_option("--listen", flags->server.listen,
-                  "Address to listen at: IP:PORT; port 0 takes a free one")
+  auto [sub, flags] = add_command<MetricsFlags>(
+      app, action, "metrics",
+      "Count the machine's calls by pod, service and program, for Prometheus", serve_metrics);
+  sub.add_option("--listen", flags.server.listen,
+                 "Address to listen at: IP:PORT; port 0 takes a free one")
       ->type_name("ADDRESS")
       ->capture_default_str();
-  sub->add_option("--host-name", flags->server.names,
-                  "A name under which clients on this machine reach it; may be repeated")
+  sub.add_option("--host-name", flags.server.names,
+                 "A name under which clients on this machine reach it; may be repeated")
       ->type_name("HOST");
-  sub->add_option("--max-series", flags->server.most_series,
-                  "The most label sets of a metric: workloads beyond count as (other)")
+  sub.add_option("--max-series", flags.server.most_series,
+                 "The most label sets of a metric: workloads beyond count as (other)")
       ->type_name("N")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000}).description(""))
       ->capture_default_str();
-  flags->push.add_to(*sub, "");
-  flags->engines.add_to(*sub, "");
-  sub->add_flag("--kernel", flags->capture.kernel, "Also count ioctls to the NVIDIA driver");
-  flags->capture.add_gpu_of_all_to(*sub);
-  flags->capture.add_profile_to(*sub);
-  flags->capture.add_library_to(*sub);
-  flags->capture.add_ring_size_to(*sub);
-  sub->add_option("--duration", flags->capture.duration, "Stop after this long (30s, 15m, 2h)")
+  flags.server.push.add_to(sub, "");
+  flags.server.engines.add_to(sub, "");
+  sub.add_flag("--kernel", flags.capture.kernel, "Also count ioctls to the NVIDIA driver");
+  flags.capture.add_gpu_of_all_to(sub);
+  flags.capture.add_profile_to(sub);
+  flags.capture.add_library_to(sub);
+  flags.capture.add_ring_size_to(sub);
+  sub.add_option("--duration", flags.capture.duration, "Stop after this long (30s, 15m, 2h)")
       ->type_name("TIME");
-  flags->recorder.add_to(*sub);
-  flags->recorder.add_token_to(*sub);
-  add_footer(*sub,
+  flags.recorder.add_to(sub);
+  flags.recorder.add_token_to(sub);
+  add_footer(sub,
              {"sudo cudabpf metrics   then: curl -s http://127.0.0.1:8078/metrics",
               "sudo cudabpf metrics --listen 0.0.0.0:8078   for a Prometheus elsewhere",
               "sudo cudabpf metrics --push http://127.0.0.1:4318/v1/metrics   also to a collector",
               "sudo cudabpf metrics --dump-on error   also a trace of what led to the first error"},
              capture_statuses());
-  sub->callback([flags, &action] { action = [flags] { return serve_metrics(*flags); }; });
 }
 
 }  // namespace cudabpf::cli

@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "analyze/collectives/ranks.hpp"
@@ -15,10 +14,6 @@
 namespace cudabpf::cli {
 
 namespace {
-
-struct RanksFlags : TraceFlags {
-  Top top{10};
-};
 
 bool is_trace_name(const std::string& name) {
   return name.ends_with(".jsonl") || name.ends_with(".jsonl.zst");
@@ -50,7 +45,7 @@ Result<std::vector<std::string>> with_folders(const std::vector<std::string>& pa
   return all;
 }
 
-Result<int> print_ranks(RanksFlags flags) {
+Result<int> print_ranks(TraceFlags flags) {
   flags.paths = TRY(with_folders(flags.paths));
   auto reader = TRY(open_trace(flags));
   const analyze::Part& part = reader->facts().part;
@@ -58,31 +53,26 @@ Result<int> print_ranks(RanksFlags flags) {
   analyze::ThreadsAtWork threads({}, idle, part);
   analyze::Ranks ranks(reader->names(), threads, part);
   return answer(flags, *reader, {&idle, &threads, &ranks},
-                {.json =
-                     [&] {
-                       analyze::Json json = ranks_json(ranks);
-                       flags.top.cut(json, {"communicators", "mismatches"});
-                       return json;
-                     },
-                 .page = [&](Page& page) { add_ranks(page, ranks, flags.top.rows); }});
+                {.json = [&] { return ranks_json(ranks); },
+                 .page = [&](Page& page) { add_ranks(page, ranks, flags.top.rows); },
+                 .lists = {"communicators", "mismatches"}});
 }
 
 }  // namespace
 
 void add_ranks(CLI::App& app, Action& action) {
-  auto flags = std::make_shared<RanksFlags>();
-  CLI::App* sub = app.add_subcommand(
-      "ranks",
-      "Which rank made the others wait in collectives, and whether all asked for the same");
-  add_trace_flags(*sub, *flags,
+  auto [sub, flags] = add_command<TraceFlags>(
+      app, action, "ranks",
+      "Which rank made the others wait in collectives, and whether all asked for the same",
+      print_ranks);
+  add_trace_flags(sub, flags,
                   {"ranks traces/example-ranks.jsonl.zst",
                    "ranks --from 100ms --to 200ms traces/example-ranks.jsonl.zst"});
-  sub->get_option("trace")->description(
+  sub.get_option("trace")->description(
       "The traces of the ranks, plain or .zst, or one that has several ranks; a folder: all traces "
       "in it; -: stdin");
-  add_time(*sub, *flags);
-  add_top(*sub, flags->top, "Show at most N communicators, and N rows of each table");
-  sub->callback([flags, &action] { action = [flags] { return print_ranks(*flags); }; });
+  add_time(sub, flags);
+  add_top(sub, flags.top, 10, "Show at most N communicators, and N rows of each table");
 }
 
 }  // namespace cudabpf::cli

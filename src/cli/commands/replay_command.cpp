@@ -8,12 +8,12 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 
 #include "cli/commands.hpp"
 #include "cli/commands/replay/kernel_commands.hpp"
 #include "cli/commands/replay/opened_capture.hpp"
 #include "cli/help.hpp"
+#include "cli/reading_command.hpp"
 #include "cli/request/invoker.hpp"
 #include "cli/request/quantities.hpp"
 #include "replay/energy/energy_page.hpp"
@@ -270,6 +270,16 @@ Result<int> replay_one_kernel(const ReplayFlags& flags) {
                                       options.patience, flags.json});
 }
 
+Result<int> run_replay(const ReplayFlags& flags) {
+  TRY(give_up_rights());
+  if (!flags.match.empty() && !flags.isolated && !flags.energy && flags.kernel.candidate.empty())
+    return Error{"--match goes with --isolated, --energy or --with", {}, exit_code::USAGE};
+  if (flags.kernel.is_given()) return replay_one_kernel(flags);
+  if (flags.list) return list(flags);
+  if (!flags.traces.empty() || flags.energy) return compare(flags);
+  return flags.isolated ? replay_isolated(flags) : replay_all(flags);
+}
+
 void add_replay_footer(CLI::App& sub) {
   using namespace exit_code;
   add_footer(sub,
@@ -342,7 +352,7 @@ void add_details(CLI::App& sub, ReplayFlags& flags) {
       ->type_name("DIR")
       ->excludes(sub.get_option("--list"))
       ->excludes(sub.get_option("--isolated"));
-  sub.add_flag("--json", flags.json, "Print one JSON object, for programs");
+  add_json(sub, flags.json);
 }
 
 }  // namespace
@@ -354,26 +364,14 @@ bool is_replay_worker(int argc, const char* const* argv) {
 Result<int> work_on_replay() { return replay::work_for_parent(); }
 
 void add_replay(CLI::App& app, Action& action) {
-  auto flags = std::make_shared<ReplayFlags>();
-  CLI::App* sub = app.add_subcommand(
-      "replay", "Run a captured iteration again, without its program, and compare the results");
-  sub->group("Subcommands that read captures");
-  sub->add_option("folder", flags->folder, "The capture folder")->type_name("DIR")->required();
-  add_modes(*sub, *flags);
-  add_details(*sub, *flags);
-  add_replay_footer(*sub);
-  sub->callback([flags, &action] {
-    action = [flags]() -> Result<int> {
-      TRY(give_up_rights());
-      if (!flags->match.empty() && !flags->isolated && !flags->energy &&
-          flags->kernel.candidate.empty())
-        return Error{"--match goes with --isolated, --energy or --with", {}, exit_code::USAGE};
-      if (flags->kernel.is_given()) return replay_one_kernel(*flags);
-      if (flags->list) return list(*flags);
-      if (!flags->traces.empty() || flags->energy) return compare(*flags);
-      return flags->isolated ? replay_isolated(*flags) : replay_all(*flags);
-    };
-  });
+  auto [sub, flags] = add_command<ReplayFlags>(
+      app, action, "replay",
+      "Run a captured iteration again, without its program, and compare the results", run_replay);
+  sub.group("Subcommands that read captures");
+  sub.add_option("folder", flags.folder, "The capture folder")->type_name("DIR")->required();
+  add_modes(sub, flags);
+  add_details(sub, flags);
+  add_replay_footer(sub);
 }
 
 }  // namespace cudabpf::cli

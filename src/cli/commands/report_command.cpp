@@ -177,23 +177,22 @@ Result<int> write_report(const ReportFlags& flags) {
 }  // namespace
 
 void add_report(CLI::App& app, Action& action) {
-  auto flags = std::make_shared<ReportFlags>();
-  CLI::App* sub = app.add_subcommand("report",
-                                     "Write one trace, or two compared, as an HTML file for any "
-                                     "browser: verdict, timeline, tables");
+  auto [sub, flags] = add_command<ReportFlags>(app, action, "report",
+                                               "Write one trace, or two compared, as an HTML file "
+                                               "for any browser: verdict, timeline, tables",
+                                               write_report);
   add_trace_flags(
-      *sub, *flags,
+      sub, flags,
       {"report traces/h200-gpt2.jsonl.zst   writes h200-gpt2.html",
        "report --phase inference -o inference.html traces/h200-gpt2.jsonl.zst   a part of it",
        "report traces/h200-gpt2.jsonl.zst traces/h200-transformer.jsonl.zst   two, side by side"});
-  sub->get_option("trace")->description(
+  sub.get_option("trace")->description(
       "The trace, or two to compare, plain or .zst; if rotated, all files in order; -: stdin");
-  sub->add_option("-o,--output", flags->output,
-                  "The file, or a folder for it; -: stdout [named after the trace]")
+  sub.add_option("-o,--output", flags.output,
+                 "The file, or a folder for it; -: stdout [named after the trace]")
       ->type_name("PATH");
-  add_whose_flags(*sub, flags->part);
-  sub->add_flag("--open", flags->open, "Open it in the desktop's browser");
-  sub->callback([flags, &action] { action = [flags] { return write_report(*flags); }; });
+  add_whose_flags(sub, flags.part);
+  sub.add_flag("--open", flags.open, "Open it in the desktop's browser");
 }
 
 }  // namespace cudabpf::cli

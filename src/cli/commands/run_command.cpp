@@ -168,33 +168,32 @@ Result<int> capture_command(const RunFlags& flags) {
 }
 
 void add_run(CLI::App& app, Action& action) {
-  auto flags = std::make_shared<RunFlags>();
-  CLI::App* sub = app.add_subcommand("run", "Trace a command and all its children");
-  flags->capture.add_to(*sub, false);
-  auto* user = sub->add_option("--user", flags->user,
-                               "Start the command as this user [the one who called sudo]");
+  auto [sub, flags] = add_command<RunFlags>(
+      app, action, "run", "Trace a command and all its children", capture_command);
+  flags.capture.add_to(sub, false);
+  auto* user = sub.add_option("--user", flags.user,
+                              "Start the command as this user [the one who called sudo]");
   user->type_name("USER");
-  sub->add_flag("--inside", flags->inside,
-                "Record inside the command's processes instead of with eBPF: without root, and at "
-                "a tenth of the cost. libcuda loads a library, which changes libcuda's functions "
-                "in memory. Calls before cuInit are not seen");
-  flags->capture.add_gpu_to(*sub);
-  flags->capture.add_ranges_to(*sub);
-  flags->capture.add_python_to(*sub);
-  flags->iteration.add_to(*sub);
-  sub->add_flag("--as-root", flags->as_root, "Start the command as root")->excludes(user);
-  sub->add_option("command", flags->command, "The command and its arguments, after --")
+  sub.add_flag("--inside", flags.inside,
+               "Record inside the command's processes instead of with eBPF: without root, and at "
+               "a tenth of the cost. libcuda loads a library, which changes libcuda's functions "
+               "in memory. Calls before cuInit are not seen");
+  flags.capture.add_gpu_to(sub);
+  flags.capture.add_ranges_to(sub);
+  flags.capture.add_python_to(sub);
+  flags.iteration.add_to(sub);
+  sub.add_flag("--as-root", flags.as_root, "Start the command as root")->excludes(user);
+  sub.add_option("command", flags.command, "The command and its arguments, after --")
       ->required()
       ->type_name("CMD");
-  sub->positionals_at_end();
-  add_footer(*sub,
+  sub.positionals_at_end();
+  add_footer(sub,
              {"sudo cudabpf run -- python3 inference.py",
               "sudo cudabpf run --kernel -o trace.jsonl.zst -- ./app   the driver's ioctls, too",
               "sudo cudabpf run --no-returns -- ./app   at the least cost by eBPF",
               "cudabpf run --inside -- python3 inference.py   without root",
               "sudo cudabpf run --gpu -- ./app   with GPU times, from CUPTI"},
              capture_statuses());
-  sub->callback([flags, &action] { action = [flags] { return capture_command(*flags); }; });
 }
 
 }  // namespace cudabpf::cli

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <memory>
 #include <vector>
 
 #include "cli/commands.hpp"
@@ -80,31 +79,29 @@ Result<int> serve_folder(const ServeFlags& flags) {
 }  // namespace
 
 void add_serve(CLI::App& app, Action& action) {
-  auto flags = std::make_shared<ServeFlags>();
-  CLI::App* sub = app.add_subcommand(
-      "serve", "Show a folder's traces in a browser: a list, and a report of each");
-  sub->group("Subcommands that read traces");
-  sub->add_option("folder", flags->folder, "The folder; traces in its subfolders are shown, too")
+  auto [sub, flags] = add_command<ServeFlags>(
+      app, action, "serve", "Show a folder's traces in a browser: a list, and a report of each",
+      serve_folder);
+  sub.group("Subcommands that read traces");
+  sub.add_option("folder", flags.folder, "The folder; traces in its subfolders are shown, too")
       ->type_name("DIR")
       ->required();
-  sub->add_option("--listen", flags->listen,
-                  "Address to listen at: IP:PORT; port 0 takes a free one")
+  sub.add_option("--listen", flags.listen, "Address to listen at: IP:PORT; port 0 takes a free one")
       ->type_name("ADDRESS")
       ->capture_default_str();
-  sub->add_option("--host-name", flags->names,
-                  "A name under which browsers reach it (in DNS, or a proxy's); may be repeated")
+  sub.add_option("--host-name", flags.names,
+                 "A name under which browsers reach it (in DNS, or a proxy's); may be repeated")
       ->type_name("HOST");
-  sub->add_flag("--no-token", flags->no_token,
-                "Let every user of this machine read the traces, whoever owns them");
+  sub.add_flag("--no-token", flags.no_token,
+               "Let every user of this machine read the traces, whoever owns them");
   using namespace exit_code;
-  add_footer(*sub,
+  add_footer(sub,
              {"cudabpf serve traces   prints a link, with a token that opens it on this machine",
               "cudabpf serve --listen 0.0.0.0:8077 --host-name gpu-17.example.com traces   for "
               "other machines"},
              fmt::format("{} ended by Ctrl-C; {} wrong usage; {} the address could not be written; "
                          "{} the folder could not be read, or the address is taken.",
                          OK, USAGE, OUTPUT_FAILED, FAILED));
-  sub->callback([flags, &action] { action = [flags] { return serve_folder(*flags); }; });
 }
 
 }  // namespace cudabpf::cli

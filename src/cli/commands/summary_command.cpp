@@ -2,7 +2,6 @@
 #include "analyze/summary/summary.hpp"
 
 #include <CLI/CLI.hpp>
-#include <memory>
 
 #include "cli/commands.hpp"
 #include "cli/reading_command.hpp"
@@ -17,34 +16,30 @@ struct SummaryFlags : TraceFlags {
 
 Result<int> print_summary(const SummaryFlags& flags) {
   auto reader = TRY(open_trace(flags));
-  analyze::ThreadFilter whose = flags.part.whose;
-  analyze::Summary summary(reader->names(), whose, reader->facts().part,
+  analyze::Summary summary(reader->names(), flags.part.whose, reader->facts().part,
                            moments_of(flags, reader->facts()));
-  TRY(read_trace(*reader, {&summary}));
-  TRY(check_whose(whose, summary.found_thread()));
-  print_answer(flags, reader->facts(),
-               {.json = [&] { return summary.json(); },
-                .page = [&](Page& page) { summary.add_to(page, flags.all); }},
-               stdout);
-  return 0;
+  return answer(flags, *reader, {&summary},
+                {.json = [&] { return summary.json(); },
+                 .page = [&](Page& page) { summary.add_to(page, flags.all); },
+                 .found_thread = [&] { return summary.found_thread(); }});
 }
 
 }  // namespace
 
 void add_summary(CLI::App& app, Action& action) {
-  auto flags = std::make_shared<SummaryFlags>();
-  CLI::App* sub = app.add_subcommand("summary",
-                                     "One screen: what bounds the program, its phases and "
-                                     "iterations; --all: idle times, memory, the driver");
+  auto [sub, flags] = add_command<SummaryFlags>(
+      app, action, "summary",
+      "One screen: what bounds the program, its phases and iterations; --all: idle times, memory, "
+      "the driver",
+      print_summary);
   add_trace_flags(
-      *sub, *flags,
+      sub, flags,
       {"summary traces/h200-gpt2.jsonl.zst", "summary --iteration 10-20 traces/h200-gpt2.jsonl.zst",
        "summary --pid 698 traces/h200-two-gpus.jsonl.zst   one of several processes",
        "summary --json traces/h200-gpt2.jsonl.zst | jq .summary.phases"});
-  add_time(*sub, *flags);
-  add_whose_flags(*sub, flags->part);
-  sub->add_flag("--all", flags->all, "Show all answers, not only what fits a screen of 24 lines");
-  sub->callback([flags, &action] { action = [flags] { return print_summary(*flags); }; });
+  add_time(sub, flags);
+  add_whose_flags(sub, flags.part);
+  sub.add_flag("--all", flags.all, "Show all answers, not only what fits a screen of 24 lines");
 }
 
 }  // namespace cudabpf::cli

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <memory>
 
 #include "cli/captures.hpp"
 #include "cli/commands.hpp"
@@ -58,45 +57,44 @@ Result<int> top(TopFlags flags) {
 }  // namespace
 
 void add_top(CLI::App& app, Action& action) {
-  auto flags = std::make_shared<TopFlags>();
-  CLI::App* sub = app.add_subcommand(
-      "top", "Show which processes use CUDA, live; a trace is written only on demand");
-  auto* pids = sub->add_option("-p,--pid", flags->pids, "Only these processes")
+  auto [sub, flags] = add_command<TopFlags>(
+      app, action, "top", "Show which processes use CUDA, live; a trace is written only on demand",
+      top);
+  auto* pids = sub.add_option("-p,--pid", flags.pids, "Only these processes")
                    ->type_name("PID")
                    ->delimiter(',');
-  sub->add_flag("--inside", flags->inside,
-                "Record inside the command's processes instead of with eBPF: without root");
-  sub->add_flag("--kernel", flags->capture.kernel, "Also count ioctls to the NVIDIA driver");
-  sub->add_flag("--kernels", flags->capture.single_launches,
-                "Also name kernels: launches are recorded one by one instead of only counted, "
-                "which takes cudabpf more processor time. With --inside they always are");
-  flags->capture.add_profile_to(*sub);
-  flags->capture.add_library_to(*sub);
-  flags->capture.add_ring_size_to(*sub);
-  sub->add_option("--interval", flags->interval, "How often to report (500ms, 5s)")
+  sub.add_flag("--inside", flags.inside,
+               "Record inside the command's processes instead of with eBPF: without root");
+  sub.add_flag("--kernel", flags.capture.kernel, "Also count ioctls to the NVIDIA driver");
+  sub.add_flag("--kernels", flags.capture.single_launches,
+               "Also name kernels: launches are recorded one by one instead of only counted, "
+               "which takes cudabpf more processor time. With --inside they always are");
+  flags.capture.add_profile_to(sub);
+  flags.capture.add_library_to(sub);
+  flags.capture.add_ring_size_to(sub);
+  sub.add_option("--interval", flags.interval, "How often to report (500ms, 5s)")
       ->type_name("TIME")
       ->capture_default_str();
-  auto* once = sub->add_flag("--once", flags->once, "Show one interval, and end");
-  sub->add_flag("--json", flags->capture.as_json,
-                "Print one JSON object per line, for each interval");
-  sub->add_option("--duration", flags->capture.duration, "Stop after this long (30s, 15m, 2h)")
+  auto* once = sub.add_flag("--once", flags.once, "Show one interval, and end");
+  sub.add_flag("--json", flags.capture.as_json,
+               "Print one JSON object per line, for each interval");
+  sub.add_option("--duration", flags.capture.duration, "Stop after this long (30s, 15m, 2h)")
       ->type_name("TIME")
       ->excludes(once);
-  flags->capture.add_watch_hang_to(*sub);
-  flags->recorder.add_to(*sub);
-  sub->add_option("command", flags->command,
-                  "A command to start and watch, after --. On the full-screen view its input and "
-                  "output go to /dev/null; redirect its output to keep it")
+  flags.capture.add_watch_hang_to(sub);
+  flags.recorder.add_to(sub);
+  sub.add_option("command", flags.command,
+                 "A command to start and watch, after --. On the full-screen view its input and "
+                 "output go to /dev/null; redirect its output to keep it")
       ->type_name("CMD")
       ->excludes(pids);
-  sub->positionals_at_end();
-  add_footer(*sub,
+  sub.positionals_at_end();
+  add_footer(sub,
              {"sudo cudabpf top   the whole machine", "sudo cudabpf top --pid 4242 --interval 5s",
               "sudo cudabpf top --once --json   for scripts",
               "sudo cudabpf top --dump-on error   a trace of what led to the first error",
               "cudabpf top --inside -- python3 inference.py   without root"},
              capture_statuses());
-  sub->callback([flags, &action] { action = [flags] { return top(*flags); }; });
 }
 
 }  // namespace cudabpf::cli

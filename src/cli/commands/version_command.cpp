@@ -9,14 +9,11 @@
 namespace cudabpf::cli {
 
 void add_version(CLI::App& app, Action& action) {
-  CLI::App* sub = app.add_subcommand("version", "Print the version");
-  add_footer(*sub, {"cudabpf version"}, printing_statuses());
-  sub->callback([&app, &action] {
-    action = [&app] {
-      fmt::print("{}\n", app.version());
-      return 0;
-    };
+  CLI::App& sub = add_command(app, action, "version", "Print the version", [&app] {
+    fmt::print("{}\n", app.version());
+    return 0;
   });
+  add_footer(sub, {"cudabpf version"}, printing_statuses());
 }
 
 }  // namespace cudabpf::cli

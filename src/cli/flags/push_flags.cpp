@@ -25,7 +25,7 @@ void PushFlags::add_to(CLI::App& app, const std::string& needed) {
 }
 
 Result<std::optional<push::Options>> PushFlags::options() const {
-  if (url.empty()) return std::optional<push::Options>();
+  if (!is_given()) return std::optional<push::Options>();
   auto target = TRY(http::Url::parse(url, "--push", "/v1/metrics"));
   std::chrono::nanoseconds period(TRY(parse_duration(every, "--push-every")));
   if (period < std::chrono::seconds(1) || period > std::chrono::hours(1))

@@ -3,7 +3,6 @@
 #include <bpf/bpf.h>
 #include <fmt/format.h>
 #include <linux/capability.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -56,7 +55,7 @@ std::uint64_t key_of(const abi::cb_walk& walk) {
 
 PythonWalks::PythonWalks(ProbeSet& probes)
     : probes_(probes),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      wake_(EventFd::make()),
       record_((sizeof(abi::cb_stack) + CB_STACK_SIZE) / sizeof(std::uint64_t)) {}
 
 // ----- the processes
@@ -66,12 +65,11 @@ void PythonWalks::ask(Request request) {
     std::lock_guard lock(mutex_);
     requests_.push_back(request);
   }
-  [[maybe_unused]] int woken = eventfd_write(wake_.get(), 1);
+  wake_.set();
 }
 
 void PythonWalks::look() {
-  eventfd_t asked = 0;
-  [[maybe_unused]] int read = eventfd_read(wake_.get(), &asked);
+  wake_.clear();
   std::deque<Request> requests;
   {
     std::lock_guard lock(mutex_);

@@ -21,7 +21,7 @@
 #include "cudabpf/stacks.h"
 #include "cudabpf/walks.h"
 #include "util/hash.hpp"
-#include "util/system/fd.hpp"
+#include "util/system/event_fd.hpp"
 
 namespace cudabpf {
 
@@ -85,7 +85,7 @@ class PythonWalks {
   void lose(std::uint64_t calls = 1) { lost_.fetch_add(calls, std::memory_order_relaxed); }
 
   ProbeSet& probes_;
-  Fd wake_;
+  EventFd wake_;
   std::atomic<std::uint64_t> lost_{0};
 
   mutable std::mutex mutex_;  // for what both threads use

@@ -3,11 +3,8 @@
 #include <netdb.h>
 #include <strings.h>
 #include <sys/auxv.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <mutex>
@@ -15,7 +12,7 @@
 #include <system_error>
 #include <utility>
 
-#include "util/system/fd.hpp"
+#include "util/system/event_fd.hpp"
 #include "util/system/threads.hpp"
 
 namespace cudabpf::http {
@@ -61,17 +58,16 @@ class Lookup::UnderWay {
       std::lock_guard lock(mutex_);
       answer_ = std::move(answer);
     }
-    std::uint64_t one = 1;
-    [[maybe_unused]] auto written = ::write(done_.get(), &one, sizeof(one));
+    done_.set();
   }
-  const Fd& done() const { return done_; }  // can be read from when there is an answer
+  const EventFd& done() const { return done_; }  // can be read from when there is an answer
   Result<Addresses> answer() {
     std::lock_guard lock(mutex_);
     return answer_;
   }
 
  private:
-  Fd done_{::eventfd(0, EFD_CLOEXEC)};
+  const EventFd done_ = EventFd::make();
   std::mutex mutex_;
   Result<Addresses> answer_ = Addresses();
 };

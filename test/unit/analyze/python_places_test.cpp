@@ -80,7 +80,7 @@ TEST_CASE("Calls by the line that made them") {
   LineParser parser;
   DerivedFields derived(parser.names());
   derived.place_by_line();
-  Calls calls(parser.names(), *Calls::by("line"));
+  Calls calls(parser.names(), Calls::By::range);
   auto seen = each_line(parser, training().text, [&](Line line) {
     derived.fill_in(line);
     calls.line(line);
