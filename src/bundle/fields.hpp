@@ -105,6 +105,12 @@ class Writing {
     }
   }
 
+  // With a line's end. `indent` as in Json::dump().
+  template <typename T>
+  static std::string text_of(const T& value, int indent = -1) {
+    return json_of(value).dump(indent, ' ', false, Json::error_handler_t::replace) + '\n';
+  }
+
  private:
   Json to_ = Json::object();
 };

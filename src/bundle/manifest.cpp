@@ -88,7 +88,7 @@ bool is_in(const Extent& extent, const Manifest& manifest) {
 
 std::string manifest_text(const Manifest& manifest) {
   constexpr int INDENT = 1;
-  return Writing::json_of(manifest).dump(INDENT, ' ', false, Json::error_handler_t::replace) + '\n';
+  return Writing::text_of(manifest, INDENT);
 }
 
 Result<Manifest> manifest_in(std::string_view text) {

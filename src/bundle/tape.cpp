@@ -125,9 +125,7 @@ std::string fault_of(const Operation& operation, const Manifest& manifest) {
 
 }  // namespace
 
-std::string line_of(const Operation& operation) {
-  return Writing::json_of(operation).dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
-}
+std::string line_of(const Operation& operation) { return Writing::text_of(operation); }
 
 Result<Operation> operation_in(std::string_view line, const Manifest& manifest) {
   if (nests_too_deep(line)) return Error{"it nests too deep", {}};

@@ -33,6 +33,9 @@ inline std::vector<Range> ranges_of(const std::vector<Addresses>& addresses) {
     all.push_back({one.begin.value, one.begin.value + one.size});
   return all;
 }
+inline std::uint64_t size_of(const std::vector<Addresses>& addresses) {
+  return size_of(ranges_of(addresses));
+}
 
 // ----- Task::extract
 

@@ -14,12 +14,6 @@ namespace {
 constexpr std::size_t MAX_LINE = std::size_t{64} << 20;
 
 template <typename Message>
-std::string written(const Message& message) {
-  return bundle::Writing::json_of(message).dump(-1, ' ', false, Json::error_handler_t::replace) +
-         '\n';
-}
-
-template <typename Message>
 Result<Message> message_in(std::string_view line) {
   Message message;
   Json json = nests_too_deep(line) ? Json() : Json::parse(line, nullptr, false);
@@ -30,8 +24,8 @@ Result<Message> message_in(std::string_view line) {
 
 }  // namespace
 
-std::string line_of(const Request& request) { return written(request); }
-std::string line_of(const Answer& answer) { return written(answer); }
+std::string line_of(const Request& request) { return bundle::Writing::text_of(request); }
+std::string line_of(const Answer& answer) { return bundle::Writing::text_of(answer); }
 Result<Request> request_in(std::string_view line) { return message_in<Request>(line); }
 Result<Answer> answer_in(std::string_view line) { return message_in<Answer>(line); }
 
