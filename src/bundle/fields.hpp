@@ -1,7 +1,7 @@
-// One description of a struct's members, for writing them as JSON and for reading them back: a
-// function `describe(fields, thing)` names each once. What is read comes from anybody: a member
-// that is missing, or has another type or more items than it may, is an error that names it;
-// members that are not described are passed over, since later versions have more.
+// One description of a struct's members, for writing them as JSON and for reading them back:
+// DESCRIBE names each once. What is read comes from anybody: a member that is missing, or has
+// another type or more items than it may, is an error that names it; members that are not described
+// are passed over, since later versions have more.
 #pragma once
 
 #include <fmt/format.h>
@@ -30,9 +30,36 @@ struct Address {
 
 inline constexpr std::size_t MAX_ITEMS = std::size_t{1} << 20, MAX_TEXT = std::size_t{64} << 10;
 
-// For `void describe(auto& fields, Is<Image> auto& image)`, which serves both.
+// Thing, to be filled in, or const, to be written.
 template <typename T, typename Thing>
 concept Is = std::is_same_v<std::remove_const_t<T>, Thing>;
+
+// DESCRIBE(Extent, offset, size), beside the struct, makes
+//
+//   void describe(auto& fields, Is<Extent> auto& thing) {
+//     fields("offset", thing.offset);
+//     fields("size", thing.size);
+//   }
+//
+// Such a function is written out where a key is not the member's name.
+#define DESCRIBE(Thing, ...)                                              \
+  void describe(auto& fields, ::cudabpf::bundle::Is<Thing> auto& thing) { \
+    FIELDS_READ_64_TIMES(FIELDS_OF(__VA_ARGS__))                          \
+  }
+// A macro is not expanded within itself, so FIELDS_OF leaves the call for the other members as
+// FIELDS_REST () (…), which becomes FIELDS_OF(…) when the preprocessor reads the result once more.
+#define FIELDS_OF(member, ...)   \
+  fields(#member, thing.member); \
+  __VA_OPT__(FIELDS_REST FIELDS_NONE(__VA_ARGS__))
+#define FIELDS_REST() FIELDS_OF
+#define FIELDS_NONE ()
+#define FIELDS_READ_64_TIMES(...) \
+  FIELDS_READ_16_TIMES(           \
+      FIELDS_READ_16_TIMES(FIELDS_READ_16_TIMES(FIELDS_READ_16_TIMES(__VA_ARGS__))))
+#define FIELDS_READ_16_TIMES(...) \
+  FIELDS_READ_4_TIMES(FIELDS_READ_4_TIMES(FIELDS_READ_4_TIMES(FIELDS_READ_4_TIMES(__VA_ARGS__))))
+#define FIELDS_READ_4_TIMES(...) FIELDS_READ(FIELDS_READ(FIELDS_READ(FIELDS_READ(__VA_ARGS__))))
+#define FIELDS_READ(...) __VA_ARGS__
 
 template <typename>
 inline constexpr bool IS_LIST = false;
@@ -76,6 +103,12 @@ class Writing {
       describe(fields, value);
       return std::move(fields.to_);
     }
+  }
+
+  // With a line's end. `indent` as in Json::dump().
+  template <typename T>
+  static std::string text_of(const T& value, int indent = -1) {
+    return json_of(value).dump(indent, ' ', false, Json::error_handler_t::replace) + '\n';
   }
 
  private:

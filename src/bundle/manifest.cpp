@@ -2,117 +2,6 @@
 
 namespace cudabpf::bundle {
 
-void describe(auto& fields, Is<Image> auto& image) {
-  fields("hash", image.hash);
-  fields("kind", image.kind);
-  fields("size", image.size);
-}
-
-void describe(auto& fields, Is<JitOption> auto& option) {
-  fields("option", option.option);
-  fields("value", option.value);
-}
-
-void describe(auto& fields, Is<Variable> auto& variable) {
-  fields("name", variable.name);
-  fields("address", variable.address);
-  fields("size", variable.size);
-  fields("before", variable.before);
-  fields("after", variable.after);
-}
-
-void describe(auto& fields, Is<Module> auto& module) {
-  fields("image", module.image);
-  fields("library", module.library);
-  fields("options", module.options);
-  fields("variables", module.variables);
-}
-
-void describe(auto& fields, Is<Attribute> auto& attribute) {
-  fields("attribute", attribute.attribute);
-  fields("value", attribute.value);
-}
-
-void describe(auto& fields, Is<Parameter> auto& parameter) {
-  fields("offset", parameter.offset);
-  fields("size", parameter.size);
-}
-
-void describe(auto& fields, Is<Kernel> auto& kernel) {
-  fields("name", kernel.name);
-  fields("module", kernel.module);
-  fields("attributes", kernel.attributes);
-  fields("parameters", kernel.parameters);
-  fields("refused", kernel.refused);
-}
-
-void describe(auto& fields, Is<PageRun> auto& run) {
-  fields("address", run.address);
-  fields("pages", run.pages);
-  fields("first", run.first);
-}
-
-void describe(auto& fields, Is<Device> auto& device) {
-  fields("name", device.name);
-  fields("uuid", device.uuid);
-  fields("driver", device.driver);
-  fields("major", device.major);
-  fields("minor", device.minor);
-  fields("memory", device.memory);
-}
-
-void describe(auto& fields, Is<Limit> auto& limit) {
-  fields("limit", limit.limit);
-  fields("value", limit.value);
-}
-
-void describe(auto& fields, Is<Stream> auto& stream) {
-  fields("device", stream.device);
-  fields("priority", stream.priority);
-  fields("non_blocking", stream.non_blocking);
-}
-
-void describe(auto& fields, Is<Iteration> auto& iteration) {
-  fields("number", iteration.number);
-  fields("pid", iteration.pid);
-  fields("tid", iteration.tid);
-  fields("begin_ns", iteration.begin_ns);
-  fields("end_ns", iteration.end_ns);
-}
-
-void describe(auto& fields, Is<Refused> auto& refused) {
-  fields("what", refused.what);
-  fields("why", refused.why);
-  fields("count", refused.count);
-}
-
-void describe(auto& fields, Is<Manifest> auto& manifest) {
-  fields("format", manifest.format);
-  fields("version", manifest.version);
-  fields("cudabpf", manifest.cudabpf);
-  fields("host", manifest.host);
-  fields("unix_ns", manifest.unix_ns);
-  fields("command", manifest.command);
-  fields("rank", manifest.rank);
-  fields("iteration", manifest.iteration);
-  fields("contents", manifest.contents);
-  fields("devices", manifest.devices);
-  fields("limits", manifest.limits);
-  fields("streams", manifest.streams);
-  fields("events", manifest.events);
-  fields("graphs", manifest.graphs);
-  fields("images", manifest.images);
-  fields("modules", manifest.modules);
-  fields("kernels", manifest.kernels);
-  fields("blocks", manifest.blocks);
-  fields("before", manifest.before);
-  fields("after", manifest.after);
-  fields("operations", manifest.operations);
-  fields("data_size", manifest.data_size);
-  fields("memory_pages", manifest.memory_pages);
-  fields("refused", manifest.refused);
-}
-
 namespace {
 
 constexpr std::size_t HASH_DIGITS = 64;
@@ -199,7 +88,7 @@ bool is_in(const Extent& extent, const Manifest& manifest) {
 
 std::string manifest_text(const Manifest& manifest) {
   constexpr int INDENT = 1;
-  return Writing::json_of(manifest).dump(INDENT, ' ', false, Json::error_handler_t::replace) + '\n';
+  return Writing::text_of(manifest, INDENT);
 }
 
 Result<Manifest> manifest_in(std::string_view text) {

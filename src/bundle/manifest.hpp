@@ -31,10 +31,7 @@ struct Extent {
   std::uint64_t offset = 0, size = 0;
   bool operator==(const Extent&) const = default;
 };
-void describe(auto& fields, Is<Extent> auto& extent) {
-  fields("offset", extent.offset);
-  fields("size", extent.size);
-}
+DESCRIBE(Extent, offset, size)
 
 enum class ImageKind : std::uint8_t { cubin, fat_binary, ptx };
 inline constexpr std::array<std::string_view, 3> IMAGE_KINDS = {"cubin", "fatbin", "ptx"};
@@ -47,12 +44,14 @@ struct Image {
   std::uint64_t size = 0;
   bool operator==(const Image&) const = default;
 };
+DESCRIBE(Image, hash, kind, size)
 
 struct JitOption {
   std::uint32_t option = 0;  // a CUjit_option
   Address value;
   bool operator==(const JitOption&) const = default;
 };
+DESCRIBE(JitOption, option, value)
 
 // __device__ or __constant__: it lies in no block, and elsewhere in each process.
 struct Variable {
@@ -62,6 +61,7 @@ struct Variable {
   std::optional<Extent> before, after;  // what it held; after the iteration: only if that differs
   bool operator==(const Variable&) const = default;
 };
+DESCRIBE(Variable, name, address, size, before, after)
 
 // An image that was loaded: several times, perhaps, and each time with variables of its own.
 struct Module {
@@ -71,17 +71,20 @@ struct Module {
   std::vector<Variable> variables;
   bool operator==(const Module&) const = default;
 };
+DESCRIBE(Module, image, library, options, variables)
 
 struct Attribute {
   std::uint32_t attribute = 0;  // a CUfunction_attribute
   std::int32_t value = 0;
   bool operator==(const Attribute&) const = default;
 };
+DESCRIBE(Attribute, attribute, value)
 
 struct Parameter {
   std::uint32_t offset = 0, size = 0;
   bool operator==(const Parameter&) const = default;
 };
+DESCRIBE(Parameter, offset, size)
 
 struct Kernel {
   std::string name;  // mangled
@@ -91,6 +94,7 @@ struct Kernel {
   std::optional<std::string> refused;  // why it cannot be run again
   bool operator==(const Kernel&) const = default;
 };
+DESCRIBE(Kernel, name, module, attributes, parameters, refused)
 
 enum class BlockKind : std::uint8_t { device, managed, pinned, mapped };
 inline constexpr std::array<std::string_view, 4> BLOCK_KINDS = {"device", "managed", "pinned",
@@ -104,12 +108,7 @@ struct Block {  // live memory of the program
   std::uint32_t device = 0;
   bool operator==(const Block&) const = default;
 };
-void describe(auto& fields, Is<Block> auto& block) {
-  fields("address", block.address);
-  fields("size", block.size);
-  fields("kind", block.kind);
-  fields("device", block.device);
-}
+DESCRIBE(Block, address, size, kind, device)
 
 // What lay in pages of memory that follow each other; blocks that share a page share its contents.
 struct PageRun {
@@ -119,6 +118,7 @@ struct PageRun {
   std::optional<std::uint32_t> first;  // of them, in the file `memory`; none: they are all zeroes
   bool operator==(const PageRun&) const = default;
 };
+DESCRIBE(PageRun, address, pages, first)
 
 struct Device {
   std::string name, uuid, driver;
@@ -126,12 +126,14 @@ struct Device {
   std::uint64_t memory = 0;
   bool operator==(const Device&) const = default;
 };
+DESCRIBE(Device, name, uuid, driver, major, minor, memory)
 
 struct Limit {
   std::uint32_t limit = 0;  // a CUlimit
   std::uint64_t value = 0;
   bool operator==(const Limit&) const = default;
 };
+DESCRIBE(Limit, limit, value)
 
 struct Stream {
   std::uint32_t device = 0;
@@ -139,6 +141,7 @@ struct Stream {
   bool non_blocking = false;  // not ordered with the legacy default stream
   bool operator==(const Stream&) const = default;
 };
+DESCRIBE(Stream, device, priority, non_blocking)
 
 struct Iteration {
   std::uint64_t number = 0;  // as the answers to the trace count them
@@ -146,6 +149,7 @@ struct Iteration {
   std::uint64_t begin_ns = 0, end_ns = 0;  // in the trace
   bool operator==(const Iteration&) const = default;
 };
+DESCRIBE(Iteration, number, pid, tid, begin_ns, end_ns)
 
 // Operations that are not on the tape, or that no replay makes.
 struct Refused {
@@ -153,6 +157,7 @@ struct Refused {
   std::uint64_t count = 0;
   bool operator==(const Refused&) const = default;
 };
+DESCRIBE(Refused, what, why, count)
 
 struct Manifest {
   std::string format = FORMAT, version = FORMAT_VERSION;
@@ -179,6 +184,9 @@ struct Manifest {
   std::vector<Refused> refused;
   bool operator==(const Manifest&) const = default;
 };
+DESCRIBE(Manifest, format, version, cudabpf, host, unix_ns, command, rank, iteration, contents,
+         devices, limits, streams, events, graphs, images, modules, kernels, blocks, before, after,
+         operations, data_size, memory_pages, refused)
 
 // The file `data` has it.
 bool is_in(const Extent& extent, const Manifest& manifest);

@@ -5,48 +5,6 @@
 
 namespace cudabpf::bundle {
 
-void describe(auto& fields, Is<Launch> auto& launch) {
-  fields("kernel", launch.kernel);
-  fields("grid", launch.grid);
-  fields("block", launch.block);
-  fields("shared", launch.shared);
-  fields("cooperative", launch.cooperative);
-  fields("parameters", launch.parameters);
-  fields("attributes", launch.attributes);
-}
-
-void describe(auto& fields, Is<Rows> auto& rows) {
-  fields("width", rows.width);
-  fields("height", rows.height);
-  fields("depth", rows.depth);
-}
-
-void describe(auto& fields, Is<Place> auto& place) {
-  fields("address", place.address);
-  fields("pitch", place.pitch);
-  fields("slice", place.slice);
-}
-
-void describe(auto& fields, Is<Copy> auto& copy) {
-  fields("rows", copy.rows);
-  fields("to", copy.to);
-  fields("from", copy.from);
-  fields("data", copy.data);
-}
-
-void describe(auto& fields, Is<Set> auto& set) {
-  fields("rows", set.rows);
-  fields("to", set.to);
-  fields("value", set.value);
-  fields("element", set.element);
-}
-
-void describe(auto& fields, Is<GraphNode> auto& node) {
-  fields("launch", node.launch);
-  fields("copy", node.copy);
-  fields("set", node.set);
-}
-
 void describe(auto& fields, Is<Operation> auto& operation) {
   fields("op", operation.action);
   fields("call", operation.call);
@@ -167,9 +125,7 @@ std::string fault_of(const Operation& operation, const Manifest& manifest) {
 
 }  // namespace
 
-std::string line_of(const Operation& operation) {
-  return Writing::json_of(operation).dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
-}
+std::string line_of(const Operation& operation) { return Writing::text_of(operation); }
 
 Result<Operation> operation_in(std::string_view line, const Manifest& manifest) {
   if (nests_too_deep(line)) return Error{"it nests too deep", {}};

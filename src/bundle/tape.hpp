@@ -41,6 +41,7 @@ struct Launch {
   std::optional<Extent> attributes;  // CUlaunchAttribute structs
   bool operator==(const Launch&) const = default;
 };
+DESCRIBE(Launch, kernel, grid, block, shared, cooperative, parameters, attributes)
 
 struct Rows {  // of a copy or a fill; a plain one has one row
   std::uint64_t width = 0, height = 1, depth = 1;
@@ -48,12 +49,14 @@ struct Rows {  // of a copy or a fill; a plain one has one row
   bool is_empty() const { return !width || !height || !depth; }
   bool operator==(const Rows&) const = default;
 };
+DESCRIBE(Rows, width, height, depth)
 
 struct Place {
   std::optional<Address> address;  // on a GPU
   std::uint64_t pitch = 0, slice = 0;
   bool operator==(const Place&) const = default;
 };
+DESCRIBE(Place, address, pitch, slice)
 
 // From the first byte to the last of all rows; nothing: more than there can be.
 std::optional<std::uint64_t> extent_of(const Rows& rows, const Place& place);
@@ -66,6 +69,7 @@ struct Copy {
   std::optional<Extent> data;  // what came from the host, or what the program received there
   bool operator==(const Copy&) const = default;
 };
+DESCRIBE(Copy, rows, to, from, data)
 
 struct Set {
   Rows rows;  // in bytes
@@ -73,6 +77,7 @@ struct Set {
   std::uint32_t value = 0, element = 1;  // bytes of one
   bool operator==(const Set&) const = default;
 };
+DESCRIBE(Set, rows, to, value, element)
 
 // Those of a graph come one after the other: none begins before what it depends on.
 struct GraphNode {
@@ -81,6 +86,7 @@ struct GraphNode {
   std::optional<Set> set;
   bool operator==(const GraphNode&) const = default;
 };
+DESCRIBE(GraphNode, launch, copy, set)
 
 struct Operation {
   Action action = Action::launch;

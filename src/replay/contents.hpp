@@ -18,6 +18,7 @@ struct Amount {
     bytes += more;
   }
 };
+DESCRIBE(Amount, count, bytes)
 
 struct Contents {
   std::uint64_t launches = 0, graph_launches = 0, waits = 0, allocations = 0, frees = 0;

@@ -7,7 +7,6 @@
 #include "replay/microseconds.hpp"
 #include "replay/replay_page.hpp"
 #include "state/gpu_figures.hpp"
-#include "util/demangle/demangle.hpp"
 #include "util/page/table.hpp"
 
 namespace cudabpf::replay {
@@ -80,17 +79,16 @@ void add_isolated(Page& page, const IsolatedReplay& replay, const Manifest& mani
   for (const IsolatedLaunch& launch : replay.launches) {
     const DistinctLaunch& of = distinct[launch.launch];
     bool timed = is_timed(launch), often = timed && !does_less_again(launch);
-    table.row(short_name(demangle(manifest.kernels[of.kernel].name)),
-              {timed && !launch.time->in_turn_ns.empty()
-                   ? fmt::format("{:.2f}", median_us(launch.time->in_turn_ns))
-                   : "",
-               often ? fmt::format("{:.2f}", median_us(launch.time->warm_ns)) : "",
-               often ? range_text(launch.time->warm_ns) : "",
-               often   ? fmt::format("{:.2f}", median_us(launch.time->cold_ns))
-               : timed ? ""
-                       : "not run",
-               often ? range_text(launch.time->cold_ns) : "", clock_text(launch),
-               with_commas(of.count), dim_text(of.grid), dim_text(of.block)});
+    table.row(
+        kernel_name(of.kernel, manifest),
+        {timed && !launch.time->in_turn_ns.empty() ? median_text(launch.time->in_turn_ns) : "",
+         often ? median_text(launch.time->warm_ns) : "",
+         often ? range_text(launch.time->warm_ns) : "",
+         often   ? median_text(launch.time->cold_ns)
+         : timed ? ""
+                 : "not run",
+         often ? range_text(launch.time->cold_ns) : "", clock_text(launch), with_commas(of.count),
+         dim_text(of.grid), dim_text(of.block)});
   }
   table.add_to(page);
   auto less = std::count_if(replay.launches.begin(), replay.launches.end(), does_less_again);

@@ -18,10 +18,7 @@ struct Addresses {
   std::uint64_t size = 0;
   bool operator==(const Addresses&) const = default;
 };
-void describe(auto& fields, bundle::Is<Addresses> auto& addresses) {
-  fields("begin", addresses.begin);
-  fields("size", addresses.size);
-}
+DESCRIBE(Addresses, begin, size)
 
 inline std::vector<Addresses> addresses_of(const std::vector<Range>& ranges) {
   std::vector<Addresses> all;
@@ -35,6 +32,9 @@ inline std::vector<Range> ranges_of(const std::vector<Addresses>& addresses) {
   for (const Addresses& one : addresses)
     all.push_back({one.begin.value, one.begin.value + one.size});
   return all;
+}
+inline std::uint64_t size_of(const std::vector<Addresses>& addresses) {
+  return size_of(ranges_of(addresses));
 }
 
 // ----- Task::extract
@@ -55,11 +55,7 @@ struct Pointer {
   bundle::Address to;
   Addresses block;
 };
-void describe(auto& fields, bundle::Is<Pointer> auto& pointer) {
-  fields("offset", pointer.offset);
-  fields("to", pointer.to);
-  fields("block", pointer.block);
-}
+DESCRIBE(Pointer, offset, to, block)
 
 // A launch that was taken into a folder of its own.
 struct Extract {
@@ -70,23 +66,13 @@ struct Extract {
   // What differs between runs of it with the same inputs, and is not compared.
   std::vector<Addresses> not_deterministic;
 };
-void describe(auto& fields, bundle::Is<Extract> auto& extract) {
-  fields("step", extract.step);
-  fields("pointers", extract.pointers);
-  fields("in", extract.in);
-  fields("changed", extract.changed);
-  fields("not_deterministic", extract.not_deterministic);
-}
+DESCRIBE(Extract, step, pointers, in, changed, not_deterministic)
 
 struct Extracted {
   std::vector<Extract> launches;
   std::uint64_t blocks = 0, block_bytes = 0;  // of memory that the folder has
 };
-void describe(auto& fields, bundle::Is<Extracted> auto& extracted) {
-  fields("launches", extracted.launches);
-  fields("blocks", extracted.blocks);
-  fields("block_bytes", extracted.block_bytes);
-}
+DESCRIBE(Extracted, launches, blocks, block_bytes)
 
 // ----- Task::poison and Task::attempt: by occurrence of occurrences_in()
 
@@ -95,10 +81,7 @@ struct Poisoned {
   std::vector<Addresses> ranges;
   std::uint64_t inputs = 0;  // bytes that it writes, but also reads: they are left alone
 };
-void describe(auto& fields, bundle::Is<Poisoned> auto& poisoned) {
-  fields("ranges", poisoned.ranges);
-  fields("inputs", poisoned.inputs);
-}
+DESCRIBE(Poisoned, ranges, inputs)
 
 // How far values are from those expected, if all bytes are of one type. Numbers of this kind are
 // the bits of a double, since JSON has no infinity.
@@ -109,13 +92,7 @@ struct ValueErrors {
   std::uint64_t scaled = 0;  // the largest of: absolute / max(1, |expected|), for --tolerance
   bool operator==(const ValueErrors&) const = default;
 };
-void describe(auto& fields, bundle::Is<ValueErrors> auto& errors) {
-  fields("values", errors.values);
-  fields("not_numbers", errors.not_numbers);
-  fields("absolute", errors.absolute);
-  fields("relative", errors.relative);
-  fields("scaled", errors.scaled);
-}
+DESCRIBE(ValueErrors, values, not_numbers, absolute, relative, scaled)
 
 enum class ValueType : std::uint8_t { f32, f16, bf16, f64 };
 inline constexpr std::array<std::string_view, 4> VALUE_TYPES = {"f32", "f16", "bf16", "f64"};
@@ -131,15 +108,7 @@ struct Attempted {
   std::vector<Addresses> touched;
   std::array<ValueErrors, VALUE_TYPES.size()> errors;
 };
-void describe(auto& fields, bundle::Is<Attempted> auto& attempted) {
-  fields("compared", attempted.compared);
-  fields("different", attempted.different);
-  fields("not_written", attempted.not_written);
-  fields("rounds", attempted.rounds);
-  fields("rounds_different", attempted.rounds_different);
-  fields("first", attempted.first);
-  fields("touched", attempted.touched);
-  fields("errors", attempted.errors);
-}
+DESCRIBE(Attempted, compared, different, not_written, rounds, rounds_different, first, touched,
+         errors)
 
 }  // namespace cudabpf::replay

@@ -10,11 +10,9 @@
 
 namespace cudabpf::replay {
 
-using bundle::Json;
+using bundle::Json, bundle::Writing;
 
 namespace {
-
-Json json_of(const Amount& amount) { return {{"count", amount.count}, {"bytes", amount.bytes}}; }
 
 Json origin_json(const Manifest& manifest) {
   const bundle::Device& device = manifest.devices.front();
@@ -37,7 +35,7 @@ Json memory_json(const Contents& contents) {
   Json json = Json::object();
   for (std::size_t i = 0; i < contents.blocks.size(); i++)
     if (contents.blocks[i].count)
-      json[std::string(bundle::BLOCK_KINDS[i])] = json_of(contents.blocks[i]);
+      json[std::string(bundle::BLOCK_KINDS[i])] = Writing::json_of(contents.blocks[i]);
   json["before_bytes"] = contents.pages_before * PAGE;
   json["after_bytes"] = contents.pages_after * PAGE;
   return json;
@@ -99,7 +97,7 @@ void add_launches(Page& page, const Manifest& manifest, const Tape& tape) {
       "Distinct launches",
       {{"count"}, {"grid", 1, true}, {"block", 1, true}, {"shared", 2}, {"refused", 3, true}});
   for (const DistinctLaunch& launch : distinct_launches(tape, manifest))
-    table.row(short_name(demangle(manifest.kernels[launch.kernel].name)),
+    table.row(kernel_name(launch.kernel, manifest),
               {with_commas(launch.count), dim_text(launch.grid), dim_text(launch.block),
                launch.shared ? with_commas(launch.shared) : "", launch.refused});
   table.add_to(page);
@@ -115,6 +113,13 @@ Json launch_json(const DistinctLaunch& launch, const Manifest& manifest) {
                {"count", launch.count}};
   if (!launch.refused.empty()) json["refused"] = launch.refused;
   return json;
+}
+
+Json occurrence_json(const Step& step) {
+  return {{"call", step.operation->call},
+          {"grid", step.launch->grid},
+          {"block", step.launch->block},
+          {"shared", step.launch->shared}};
 }
 
 void add_section(Page& page, std::string_view name) {
@@ -142,15 +147,15 @@ Json list_json(const Manifest& manifest, const Tape& tape, const Here& here) {
                {"operations",
                 {{"launches", contents.launches},
                  {"graph_launches", contents.graph_launches},
-                 {"copies_to_gpu", json_of(contents.to_gpu)},
-                 {"copies_to_host", json_of(contents.to_host)},
-                 {"copies_on_gpu", json_of(contents.within)},
-                 {"fills", json_of(contents.fills)},
+                 {"copies_to_gpu", Writing::json_of(contents.to_gpu)},
+                 {"copies_to_host", Writing::json_of(contents.to_host)},
+                 {"copies_on_gpu", Writing::json_of(contents.within)},
+                 {"fills", Writing::json_of(contents.fills)},
                  {"waits", contents.waits},
                  {"allocations", contents.allocations},
                  {"frees", contents.frees}}},
                {"memory", memory_json(contents)},
-               {"images", json_of(Amount{manifest.images.size(), contents.image_bytes})},
+               {"images", Writing::json_of(Amount{manifest.images.size(), contents.image_bytes})},
                {"launches", launches_json(manifest, tape)},
                {"refused", Json::array()}};
   for (const Skipped& one : contents.refused)
@@ -172,16 +177,14 @@ void add_list(Page& page, const Manifest& manifest, const Tape& tape, const Here
   add_operations(page, contents);
   add_memory(page, manifest, contents);
   add_launches(page, manifest, tape);
-  if (!contents.refused.empty()) add_section(page, "Not run again");
-  for (const Skipped& one : contents.refused)
-    page.paragraph(fmt::format("{} x {}: {}", with_commas(one.count), one.what, one.why), 2);
-  add_section(page, "Here");
+  add_paragraphs(page, "Not run again", contents.refused, [](const Skipped& one) {
+    return fmt::format("{} x {}: {}", with_commas(one.count), one.what, one.why);
+  });
   auto reasons = here.gpu ? against(manifest, *here.gpu) : std::vector{here.why};
   if (reasons.empty())
-    page.paragraph(fmt::format("It can be run on this machine's {}, with a driver of CUDA {}.",
-                               here.gpu->name, here.gpu->driver),
-                   2);
-  for (const std::string& reason : reasons) page.paragraph(reason, 2);
+    reasons.push_back(fmt::format("It can be run on this machine's {}, with a driver of CUDA {}.",
+                                  here.gpu->name, here.gpu->driver));
+  add_paragraphs(page, "Here", reasons);
 }
 
 }  // namespace cudabpf::replay

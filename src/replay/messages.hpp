@@ -57,24 +57,29 @@ struct Request {
   std::vector<Poisoned> poisoned = {};         // attempt: by occurrence
   std::vector<Addresses> within = {};          // poison: the memory in which it may be
 };
+DESCRIBE(Request, task, folder, left_out, left_steps, runs, launch, alone, window_ms, candidate,
+         candidate_for, launches, output, memory, poisoned, within)
 
 struct Gpu {
   std::string name, driver;  // "NVIDIA H200", "13.0": the CUDA version that it has
   std::uint32_t major = 0, minor = 0;
   std::uint64_t memory = 0;
 };
+DESCRIBE(Gpu, name, driver, major, minor, memory)
 
 // Steps that were not run.
 struct Skipped {
   std::string what, why;
   std::uint64_t count = 0, call = 0;  // of the first
 };
+DESCRIBE(Skipped, what, why, count, call)
 
 struct Bytes {
   std::uint64_t compared = 0, equal = 0, different = 0;
   std::uint64_t not_deterministic = 0;  // of values that differ between runs
   std::uint64_t not_written = 0;        // by the tape, and what was there before is not known
 };
+DESCRIBE(Bytes, compared, equal, different, not_deterministic, not_written)
 
 struct Difference {  // the first bytes of some that follow each other
   std::string where;
@@ -82,6 +87,7 @@ struct Difference {  // the first bytes of some that follow each other
   std::uint64_t size = 0;
   std::string expected, got;  // in hexadecimal
 };
+DESCRIBE(Difference, where, at, size, expected, got)
 
 struct Comparison {
   Bytes memory, copies, variables;
@@ -91,21 +97,25 @@ struct Comparison {
 
   bool is_different() const { return memory.different || copies.different || variables.different; }
 };
+DESCRIBE(Comparison, memory, copies, variables, unknown, runs, differences)
 
 struct LaunchTime {
   std::uint32_t launch = 0;  // of distinct_launches()
   std::uint64_t count = 0, total_ns = 0, least_ns = 0, most_ns = 0;
 };
+DESCRIBE(LaunchTime, launch, count, total_ns, least_ns, most_ns)
 
 struct Timing {
   std::vector<std::uint64_t> runs_ns;
   std::vector<LaunchTime> launches;
 };
+DESCRIBE(Timing, runs_ns, launches)
 
 struct Clocks {
   std::uint32_t sm_mhz = 0;
   std::uint64_t throttle = 0;  // bits of Throttle
 };
+DESCRIBE(Clocks, sm_mhz, throttle)
 
 struct IsolatedTime {
   std::vector<std::uint64_t> warm_ns = {}, cold_ns = {}, in_turn_ns = {};  // a sample each
@@ -115,12 +125,14 @@ struct IsolatedTime {
   bool does_less_again = false;
   std::optional<Clocks> clocks = {};  // after the warm samples
 };
+DESCRIBE(IsolatedTime, warm_ns, cold_ns, in_turn_ns, launches, does_less_again, clocks)
 
 // What all of the GPU used within a window, which begins and ends with a step of its counter.
 struct Energy {
   std::uint64_t window_ns = 0, millijoules = 0;
   std::uint64_t rounds = 0;  // of what was done over and over
 };
+DESCRIBE(Energy, window_ns, millijoules, rounds)
 
 // What a launch used by itself. Nothing: it was not measured.
 struct IsolatedEnergy {
@@ -128,6 +140,7 @@ struct IsolatedEnergy {
   // With the L2 cache emptied before each launch, and of emptying it alone.
   std::optional<Energy> emptied = {}, emptying = {};
 };
+DESCRIBE(IsolatedEnergy, warm, emptied, emptying)
 
 struct Answer {
   std::optional<std::string> error, hint;
@@ -147,6 +160,8 @@ struct Answer {
   std::vector<Attempted> attempted;
   std::vector<Addresses> strayed;  // what changed of all other memory
 };
+DESCRIBE(Answer, error, hint, step, gpu, moved, notes, skipped, comparison, timing, isolated,
+         energy, isolated_energy, no_energy, extracted, poisoned, attempted, strayed)
 
 std::string line_of(const Request& request);
 std::string line_of(const Answer& answer);

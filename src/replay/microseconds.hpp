@@ -1,8 +1,11 @@
 // Samples of times, as answers show them.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "bundle/fields.hpp"
@@ -19,6 +22,10 @@ inline double median_us(std::vector<std::uint64_t> ns) {
   std::sort(ns.begin(), ns.end());
   std::size_t middle = ns.size() / 2;
   return ns.size() % 2 ? us(ns[middle]) : (us(ns[middle - 1]) + us(ns[middle])) / 2;
+}
+
+inline std::string median_text(const std::vector<std::uint64_t>& ns) {
+  return fmt::format("{:.2f}", median_us(ns));
 }
 
 inline bundle::Json samples_json(const std::vector<std::uint64_t>& ns) {

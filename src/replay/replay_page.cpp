@@ -8,12 +8,11 @@
 #include "replay/launches.hpp"
 #include "replay/listing.hpp"
 #include "replay/microseconds.hpp"
-#include "util/demangle/demangle.hpp"
 #include "util/page/table.hpp"
 
 namespace cudabpf::replay {
 
-using bundle::Json;
+using bundle::Json, bundle::Writing;
 
 namespace {
 
@@ -50,18 +49,10 @@ std::string verdict_of(const FullReplay& replay) {
   return text + ".";
 }
 
-Json bytes_json(const Bytes& bytes) {
-  return {{"compared", bytes.compared},
-          {"equal", bytes.equal},
-          {"different", bytes.different},
-          {"not_deterministic", bytes.not_deterministic},
-          {"not_written", bytes.not_written}};
-}
-
 Json comparison_json(const Comparison& comparison) {
-  Json json = {{"memory", bytes_json(comparison.memory)},
-               {"copies_to_host", bytes_json(comparison.copies)},
-               {"variables", bytes_json(comparison.variables)},
+  Json json = {{"memory", Writing::json_of(comparison.memory)},
+               {"copies_to_host", Writing::json_of(comparison.copies)},
+               {"variables", Writing::json_of(comparison.variables)},
                {"unknown", comparison.unknown},
                {"runs", comparison.runs},
                {"differences", Json::array()}};
@@ -143,7 +134,7 @@ void add_timing(Page& page, const Timing& timing, const Manifest& manifest, cons
               {{"count"}, {"total us"}, {"mean us"}, {"grid", 1, true}, {"block", 1, true}});
   for (const LaunchTime& time : times)
     if (time.launch < launches.size() && time.count)
-      table.row(short_name(demangle(manifest.kernels[launches[time.launch].kernel].name)),
+      table.row(kernel_name(launches[time.launch].kernel, manifest),
                 {with_commas(time.count), fmt::format("{:.1f}", us(time.total_ns)),
                  fmt::format("{:.2f}", us(time.total_ns) / static_cast<double>(time.count)),
                  dim_text(launches[time.launch].grid), dim_text(launches[time.launch].block)});
@@ -164,13 +155,8 @@ Json full_json(const FullReplay& replay, const Manifest& manifest, const Tape& t
   Json json = {{"verdict", verdict_word(replay)}};
   if (replay.comparison) json["comparison"] = comparison_json(*replay.comparison);
   json["timing"] = timing_json(replay, manifest, tape);
-  json["failed"] = Json::array();
-  for (const Failure& one : replay.failures)
-    json["failed"].push_back({{"what", one.what}, {"why", one.why}});
-  json["not_run"] = Json::array();
-  for (const Skipped& one : replay.skipped)
-    json["not_run"].push_back(
-        {{"what", one.what}, {"why", one.why}, {"count", one.count}, {"call", one.call}});
+  json["failed"] = Writing::json_of(replay.failures);
+  json["not_run"] = Writing::json_of(replay.skipped);
   json["notes"] = replay.notes;
   return json;
 }
@@ -180,20 +166,16 @@ void add_outcome(Page& page, const FullReplay& replay, const Manifest& manifest)
   page.blank();
   page.statement(replay.comparison ? replay.is_different() ? "Different" : "Equal" : "Not compared",
                  verdict_of(replay));
-  if (!replay.failures.empty()) add_section(page, "Failed");
-  for (const Failure& one : replay.failures)
-    page.paragraph(fmt::format("{}: {}", one.what, one.why), 2);
-  if (!replay.skipped.empty()) add_section(page, "Not run");
-  for (const Skipped& one : replay.skipped)
-    page.paragraph(fmt::format("{} x {}, first in call {}: {}", with_commas(one.count), one.what,
-                               one.call, one.why),
-                   2);
+  add_paragraphs(page, "Failed", replay.failures, &Failure::text);
+  add_paragraphs(page, "Not run", replay.skipped, [](const Skipped& one) {
+    return fmt::format("{} x {}, first in call {}: {}", with_commas(one.count), one.what, one.call,
+                       one.why);
+  });
   if (replay.comparison) add_comparison(page, *replay.comparison, manifest);
   auto notes = replay.notes;
   auto reasons = against(manifest, replay.gpu);
   notes.insert(notes.end(), reasons.begin(), reasons.end());
-  if (!notes.empty()) add_section(page, "Notes");
-  for (const std::string& note : notes) page.paragraph(note, 2);
+  add_paragraphs(page, "Notes", notes);
 }
 
 void add_full(Page& page, const FullReplay& replay, const Manifest& manifest, const Tape& tape) {

@@ -24,7 +24,9 @@ struct Options {
 // An operation that ended the process that ran it, or that did not end.
 struct Failure {
   std::string what, why;
+  std::string text() const { return what + ": " + why; }
 };
+DESCRIBE(Failure, what, why)
 
 struct FullReplay {
   Gpu gpu;

@@ -19,7 +19,7 @@ std::string place_of(const bundle::Place& place) {
 }
 
 std::string work_of(const Step& step, const Manifest& manifest) {
-  if (step.launch) return short_name(demangle(manifest.kernels[step.launch->kernel].name));
+  if (step.launch) return kernel_name(step.launch->kernel, manifest);
   if (step.copy)
     return fmt::format("a copy of {} bytes from {} to {}", step.copy->rows.bytes(),
                        place_of(step.copy->from), place_of(step.copy->to));
@@ -123,6 +123,10 @@ std::vector<std::size_t> fills_before(const Tape& tape, std::size_t launch,
       fills.insert(fills.begin(), i);
   }
   return fills;
+}
+
+std::string kernel_name(std::uint32_t kernel, const Manifest& manifest) {
+  return short_name(demangle(manifest.kernels[kernel].name));
 }
 
 std::string description_of(const Step& step, const Manifest& manifest) {

@@ -63,6 +63,8 @@ std::string refusal_of(const Step& step, const Manifest& manifest);
 std::vector<std::size_t> fills_before(const Tape& tape, std::size_t launch,
                                       const Manifest& manifest);
 
+// Short, for people.
+std::string kernel_name(std::uint32_t kernel, const Manifest& manifest);
 // "a copy of 64 bytes to 0x7f0000000000 (call 77)", for people.
 std::string description_of(const Step& step, const Manifest& manifest);
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "replay/listing.hpp"
-#include "util/demangle/demangle.hpp"
 #include "util/page/table.hpp"
 
 namespace cudabpf::replay {
@@ -104,7 +103,7 @@ void add_energy(Page& page, const PredictedEnergy& energy, const Manifest& manif
                                                            {"block", 4, true}});
   for (const LaunchEnergy& one : energy.launches) {
     const DistinctLaunch& of = distinct[one.launch];
-    table.row(short_name(demangle(manifest.kernels[of.kernel].name)),
+    table.row(kernel_name(of.kernel, manifest),
               {above(one.in_turn_j), above(one.warm_j), above(one.cold_j), above(one.joules),
                fmt::format("± {:.1f}", one.error_j * MICRO), fmt::format("{:.0f} W", one.watts),
                with_commas(one.count), dim_text(of.grid), dim_text(of.block)});

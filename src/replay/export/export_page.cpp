@@ -9,17 +9,7 @@
 
 namespace cudabpf::replay {
 
-using bundle::Json;
-
-namespace {
-
-std::uint64_t varying_bytes(const Extract& extract) {
-  std::uint64_t size = 0;
-  for (const Addresses& range : extract.not_deterministic) size += range.size;
-  return size;
-}
-
-}  // namespace
+using bundle::Json, bundle::Writing;
 
 Json export_json(const ExportedKernel& made, const std::string& output, const Tape& tape) {
   Json json = {{"verdict", made.is_right() ? "equal" : "different"},
@@ -34,15 +24,11 @@ Json export_json(const ExportedKernel& made, const std::string& output, const Ta
                {"occurrences", Json::array()}};
   if (!made.why_more_memory.empty()) json["why_more_memory"] = made.why_more_memory;
   for (const Extract& one : made.extracted.launches) {
-    const Step& step = tape.steps()[one.step];
-    Json row = {{"call", step.operation->call},
-                {"grid", step.launch->grid},
-                {"block", step.launch->block},
-                {"shared", step.launch->shared},
-                {"in_bytes", one.in},
+    Json row = occurrence_json(tape.steps()[one.step]);
+    row.update({{"in_bytes", one.in},
                 {"changed_bytes", one.changed},
                 {"not_deterministic", Json::array()},
-                {"pointers", Json::array()}};
+                {"pointers", Json::array()}});
     for (const Addresses& range : one.not_deterministic)
       row["not_deterministic"].push_back(
           {{"at", fmt::format("{:#x}", range.begin.value)}, {"bytes", range.size}});
@@ -53,9 +39,7 @@ Json export_json(const ExportedKernel& made, const std::string& output, const Ta
                                  {"block_bytes", pointer.block.size}});
     json["occurrences"].push_back(std::move(row));
   }
-  json["failed"] = Json::array();
-  for (const Failure& one : made.check.failures)
-    json["failed"].push_back({{"what", one.what}, {"why", one.why}});
+  json["failed"] = Writing::json_of(made.check.failures);
   json["notes"] = made.notes;
   return json;
 }
@@ -78,7 +62,7 @@ void add_export(Page& page, const ExportedKernel& made, const std::string& outpu
                               {"block", 1, true}});
   for (const Extract& one : made.extracted.launches) {
     const Step& step = tape.steps()[one.step];
-    std::uint64_t varying = varying_bytes(one);
+    std::uint64_t varying = size_of(one.not_deterministic);
     table.row(fmt::format("call {}", step.operation->call),
               {with_commas(one.in), with_commas(one.changed), varying ? with_commas(varying) : "",
                dim_text(step.launch->grid), dim_text(step.launch->block)});
@@ -89,13 +73,14 @@ void add_export(Page& page, const ExportedKernel& made, const std::string& outpu
       page.paragraph(
           fmt::format("call {}: {} bytes from {:#x} on are not the same each time it runs, and are "
                       "not compared",
-                      tape.steps()[one.step].operation->call, with_commas(varying_bytes(one)),
+                      tape.steps()[one.step].operation->call,
+                      with_commas(size_of(one.not_deterministic)),
                       one.not_deterministic.front().begin.value),
           2);
-  if (!made.notes.empty() || !made.check.failures.empty()) add_section(page, "Notes");
-  for (const Failure& one : made.check.failures)
-    page.paragraph(fmt::format("{}: {}", one.what, one.why), 2);
-  for (const std::string& note : made.notes) page.paragraph(note, 2);
+  std::vector<std::string> notes;
+  for (const Failure& one : made.check.failures) notes.push_back(one.text());
+  notes.insert(notes.end(), made.notes.begin(), made.notes.end());
+  add_paragraphs(page, "Notes", notes);
   page.blank();
   page.line("  README.md there says how to run it, and launch.cpp runs it without cudabpf");
 }

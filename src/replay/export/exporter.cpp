@@ -100,8 +100,7 @@ class Exporter {
     auto check = Replayer(folder.manifest(), tape, options).full();
     if (!check) return check.error().message;
     made_.check = std::move(*check);
-    if (!made_.check.failures.empty())
-      return made_.check.failures.front().what + ": " + made_.check.failures.front().why;
+    if (!made_.check.failures.empty()) return made_.check.failures.front().text();
     return std::string(made_.check.is_different() ? "what it left was not what is expected" : "");
   }
 

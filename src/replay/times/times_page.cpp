@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "replay/listing.hpp"
-#include "util/demangle/demangle.hpp"
 #include "util/page/table.hpp"
 
 namespace cudabpf::replay {
@@ -114,7 +113,7 @@ void add_launches(Page& page, const TimesCompared& times, const Manifest& manife
                                   {"block", 2, true}});
   for (const ComparedLaunch& one : times.launches) {
     const DistinctLaunch& of = distinct[one.launch];
-    table.row(short_name(demangle(manifest.kernels[of.kernel].name)),
+    table.row(kernel_name(of.kernel, manifest),
               {with_commas(one.count), one.measured ? number(one.median_us) : "",
                number(one.in_turn_us), number(one.warm_us), number(one.cold_us),
                std::string(name_of(one.place)), dim_text(of.grid), dim_text(of.block)});
@@ -166,8 +165,7 @@ void add_times(Page& page, const TimesCompared& times, const Manifest& manifest,
   add_whole(page, times);
   add_tiers(page, times);
   add_launches(page, times, manifest, tape);
-  add_section(page, "Where the differences come from");
-  for (const std::string& reason : times.reasons()) page.paragraph(reason, 2);
+  add_paragraphs(page, "Where the differences come from", times.reasons());
 }
 
 }  // namespace cudabpf::replay

@@ -13,7 +13,7 @@
 
 namespace cudabpf::replay {
 
-using bundle::Json;
+using bundle::Json, bundle::Writing;
 
 namespace {
 
@@ -66,16 +66,6 @@ const Step& step_of(std::size_t occurrence, const std::vector<Occurrence>& occur
   return tape.steps()[occurrences[occurrence].step];
 }
 
-std::uint64_t poisoned_bytes(const Poisoned& poisoned) {
-  std::uint64_t size = 0;
-  for (const Addresses& range : poisoned.ranges) size += range.size;
-  return size;
-}
-
-std::uint64_t touched_bytes(const Attempted& attempted) {
-  return size_of(ranges_of(attempted.touched));
-}
-
 std::string verdict_text(const Trial& trial, const TrialOptions& options) {
   switch (trial.verdict) {
     case Verdict::same:
@@ -90,7 +80,7 @@ std::string verdict_text(const Trial& trial, const TrialOptions& options) {
     case Verdict::failed:
       break;
   }
-  return trial.failure ? trial.failure->what + ": " + trial.failure->why : "it was not run.";
+  return trial.failure ? trial.failure->text() : "it was not run.";
 }
 
 void add_errors_table(Page& page, const Trial& trial) {
@@ -125,7 +115,7 @@ void add_occurrences(Page& page, const Trial& trial, const std::vector<Occurrenc
     table.row(fmt::format("call {}", step.operation->call),
               {with_commas(one.compared), with_commas(one.different),
                one.not_written ? with_commas(one.not_written) : "",
-               one.touched.empty() ? "" : with_commas(touched_bytes(one)),
+               one.touched.empty() ? "" : with_commas(size_of(one.touched)),
                fmt::format("{} of {}", one.rounds_different, one.rounds),
                inputs ? with_commas(inputs) : "", dim_text(step.launch->grid),
                dim_text(step.launch->block)});
@@ -151,12 +141,10 @@ void add_times(Page& page, const Trial& trial, const Manifest& manifest, const T
   for (const TimedPair& pair : trial.times) {
     if (!is_pair_timed(pair)) continue;
     const DistinctLaunch& of = distinct[pair.launch];
-    table.row(short_name(demangle(manifest.kernels[of.kernel].name)),
-              {fmt::format("{:.2f}", median_us(pair.original->warm_ns)),
-               fmt::format("{:.2f}", median_us(pair.candidate->warm_ns)),
+    table.row(kernel_name(of.kernel, manifest),
+              {median_text(pair.original->warm_ns), median_text(pair.candidate->warm_ns),
                speed_text(speed_up(pair.original->warm_ns, pair.candidate->warm_ns)),
-               fmt::format("{:.2f}", median_us(pair.original->cold_ns)),
-               fmt::format("{:.2f}", median_us(pair.candidate->cold_ns)),
+               median_text(pair.original->cold_ns), median_text(pair.candidate->cold_ns),
                speed_text(speed_up(pair.original->cold_ns, pair.candidate->cold_ns)),
                dim_text(of.grid), dim_text(of.block)});
   }
@@ -180,20 +168,16 @@ Json trial_json(const Trial& trial, const TrialOptions& options, const Manifest&
   json["occurrences"] = Json::array();
   for (std::size_t i = 0; i < trial.attempted.size() && i < occurrences.size(); i++) {
     const Attempted& one = trial.attempted[i];
-    const Step& step = step_of(i, occurrences, tape);
     Poisoned poisoned = i < trial.poisoned.size() ? trial.poisoned[i] : Poisoned{};
-    Json row = {{"call", step.operation->call},
-                {"grid", step.launch->grid},
-                {"block", step.launch->block},
-                {"shared", step.launch->shared},
-                {"compared", one.compared},
+    Json row = occurrence_json(step_of(i, occurrences, tape));
+    row.update({{"compared", one.compared},
                 {"different", one.different},
                 {"not_written", one.not_written},
-                {"changed_elsewhere", touched_bytes(one)},
-                {"poisoned", poisoned_bytes(poisoned)},
+                {"changed_elsewhere", size_of(one.touched)},
+                {"poisoned", size_of(poisoned.ranges)},
                 {"inputs_too", poisoned.inputs},
                 {"rounds", one.rounds},
-                {"rounds_different", one.rounds_different}};
+                {"rounds_different", one.rounds_different}});
     if (one.different) {
       row["first_difference"] = fmt::format("{:#x}", one.first.value);
       for (std::size_t type = 0; type < VALUE_TYPES.size(); type++)
@@ -201,11 +185,10 @@ Json trial_json(const Trial& trial, const TrialOptions& options, const Manifest&
     }
     json["occurrences"].push_back(std::move(row));
   }
-  json["changed_elsewhere"] = size_of(ranges_of(trial.strayed));
+  json["changed_elsewhere"] = size_of(trial.strayed);
   json["launches"] = times_of(trial, manifest, tape);
   json["failed"] = Json::array();
-  if (trial.failure)
-    json["failed"].push_back({{"what", trial.failure->what}, {"why", trial.failure->why}});
+  if (trial.failure) json["failed"].push_back(Writing::json_of(*trial.failure));
   json["notes"] = trial.notes;
   return json;
 }
@@ -224,8 +207,7 @@ void add_trial(Page& page, const Trial& trial, const TrialOptions& options,
                   [](const Attempted& one) { return one.different; }))
     add_errors_table(page, trial);
   add_times(page, trial, manifest, tape);
-  if (!trial.notes.empty()) add_section(page, "Notes");
-  for (const std::string& note : trial.notes) page.paragraph(note, 2);
+  add_paragraphs(page, "Notes", trial.notes);
 }
 
 }  // namespace cudabpf::replay
