@@ -93,6 +93,8 @@ void add_heading(Page& page, const TraceFacts& facts) {
     page.paragraph(fmt::format("{}. {}", count_of(merged.size(), "merged trace", "merged traces"),
                                printable(order_text(merged))),
                    2);
+  for (const auto& [pid, what] : facts.attached)
+    page.paragraph(fmt::format("attached to process {} {}", pid, printable(what)), 2);
   if (std::uint64_t since = facts.part.recorded_from)
     page.paragraph(fmt::format("begins at {}: anything earlier is not in it", page.at(since)), 2);
   if (facts.part.is_whole()) return;

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "cudabpf/event.hpp"
 #include "util/exit_codes.hpp"
 #include "util/saturating.hpp"
+#include "util/text/json_text.hpp"
 
 namespace cudabpf::analyze {
 
@@ -215,6 +217,9 @@ void TraceReader::note(const Line& line) {
       for (std::string_view kind : facts_.not_recorded.kinds())
         if (!facts_.leaves_out(kind)) facts_.left_out.emplace_back(kind);
       break;
+    case LineKind::process:
+      note_attached(line);
+      break;
     case LineKind::gpu_times:
       facts_.not_recorded.gpu_times(line);
       break;
@@ -227,6 +232,17 @@ void TraceReader::note(const Line& line) {
     default:
       break;
   }
+}
+
+void TraceReader::note_attached(const Line& line) {
+  constexpr std::size_t MAX_ATTACHED = 4, MAX_COMMAND = 200;
+  if (facts_.header.mode != "attach") return;
+  std::span pids = facts_.header.pids;
+  pids = pids.first(std::min(pids.size(), MAX_ATTACHED));
+  if (std::find(pids.begin(), pids.end(), line.pid) == pids.end()) return;
+  std::string command = text_in(parsed(line.text), "cmdline").substr(0, MAX_COMMAND);
+  facts_.attached.try_emplace(line.pid, fmt::format("{}{}{}", names().text(line.comm),
+                                                    command.empty() ? "" : ": ", command));
 }
 
 TraceFacts::Loss* TraceReader::loss_of(std::string_view reason) {

@@ -33,17 +33,18 @@ struct TraceFacts {
   };
 
   std::vector<std::string> paths;
-  Part part;                            // the wanted one, and where the files begin
-  std::string part_name;                // "inference"; empty: it has none
-  WantedRanges ranges;                  // those of the part
-  TraceHeader header;                   // of the first file
-  std::optional<TraceEnd> end;          // of the last; nothing: it was cut off
-  std::vector<std::string> left_out;    // kinds of calls of which some are missing
-  NotRecorded not_recorded;             // what was wanted, and could not be recorded
-  std::uint64_t recorded_duration = 0;  // ns, according to `end`
-  std::uint64_t lines = 0;              // whole ones, including unreadable ones
-  std::uint64_t bytes = 0;              // of them
-  std::uint64_t malformed = 0;          // lines that are not JSON objects in the trace's format
+  Part part;                                      // the wanted one, and where the files begin
+  std::string part_name;                          // "inference"; empty: it has none
+  WantedRanges ranges;                            // those of the part
+  TraceHeader header;                             // of the first file
+  std::optional<TraceEnd> end;                    // of the last; nothing: it was cut off
+  std::map<std::uint32_t, std::string> attached;  // the first processes: name and command
+  std::vector<std::string> left_out;              // kinds of calls of which some are missing
+  NotRecorded not_recorded;                       // what was wanted, and could not be recorded
+  std::uint64_t recorded_duration = 0;            // ns, according to `end`
+  std::uint64_t lines = 0;                        // whole ones, including unreadable ones
+  std::uint64_t bytes = 0;                        // of them
+  std::uint64_t malformed = 0;  // lines that are not JSON objects in the trace's format
   std::vector<std::string> first_malformed;  // where they are: "trace.jsonl:17"
   std::uint64_t calls = 0, calls_in_part = 0;
   std::uint64_t operations = 0;        // on the driver
@@ -106,6 +107,7 @@ class TraceReader {
   void note_merged(const std::vector<MergedTrace>& merged);
   void end_file();
   void note(const Line& line);
+  void note_attached(const Line& line);
   TraceFacts::Loss* loss_of(std::string_view reason);  // in this file; null: there are too many
   void note_losses(const TraceTotals& totals);
   void malformed();

@@ -83,11 +83,11 @@ void HangReports::tell_begin(const Found& found) {
 }
 
 Result<std::string> HangReports::write(const std::string& json) {
-  constexpr unsigned MOST = 1000;
+  constexpr unsigned MAX = 1000;
   std::error_code ignored;
   if (auto folder = std::filesystem::path(beside_).parent_path(); !folder.empty())
     std::filesystem::create_directories(folder, ignored);
-  while (written_ < MOST) {
+  while (written_ < MAX) {
     std::string path = fmt::format("{}.hang{}.json", beside_, ++written_);
     Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
     if (!file && errno == EEXIST) continue;
@@ -99,7 +99,7 @@ Result<std::string> HangReports::write(const std::string& json) {
     }
     return path;
   }
-  return Error{fmt::format("{} files tell of hangs already; no more are written", MOST),
+  return Error{fmt::format("{} files tell of hangs already; no more are written", MAX),
                {},
                exit_code::OUTPUT_FAILED};
 }

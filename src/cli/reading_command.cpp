@@ -303,11 +303,11 @@ void Top::cut(analyze::Json& object, std::string_view list) const {
 }
 
 void add_top(CLI::App& sub, Top& top, std::size_t rows, const std::string& help) {
-  constexpr std::size_t MOST = 1'000'000;
+  constexpr std::size_t MAX = 1'000'000;
   top.rows = rows;
   top.option = sub.add_option("--top", top.rows, help)
                    ->type_name("N")
-                   ->check(CLI::Range(std::size_t{0}, MOST).description(""))
+                   ->check(CLI::Range(std::size_t{0}, MAX).description(""))
                    ->capture_default_str();
 }
 

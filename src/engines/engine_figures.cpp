@@ -146,7 +146,7 @@ class Read {
   bool add(const Metric& metric, Values&& labels, double value) {
     auto key = std::tuple(metric.family, metric.engine, std::move(labels), &metric);
     auto at = values_.find(key);
-    if (at == values_.end() && values_.size() >= Figures::MOST_SAMPLES) return false;
+    if (at == values_.end() && values_.size() >= Figures::MAX_SAMPLES) return false;
     if (at == values_.end()) at = values_.emplace(std::move(key), 0).first;
     at->second = info(metric.family).is_counter ? at->second + value : std::max(at->second, value);
     const Metric*& first =

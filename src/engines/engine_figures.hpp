@@ -36,7 +36,7 @@ struct Sample {
 };
 
 struct Figures {
-  static constexpr std::size_t MOST_SAMPLES = 512;
+  static constexpr std::size_t MAX_SAMPLES = 512;
 
   std::vector<Sample> samples;  // by family; no two have the same family, engine and labels
   // That ought to be here, and could not be read or found no room.

@@ -23,7 +23,7 @@ struct Heard {
 
 class EngineReader {
  public:
-  explicit EngineReader(http::Url url) : client_(std::move(url), MOST_PAGE) {
+  explicit EngineReader(http::Url url) : client_(std::move(url), MAX_PAGE) {
     heard_.address = client_.url().authority();
   }
 
@@ -36,7 +36,7 @@ class EngineReader {
   Heard heard() const;
 
  private:
-  static constexpr std::size_t MOST_PAGE = std::size_t{4} << 20;
+  static constexpr std::size_t MAX_PAGE = std::size_t{4} << 20;
   static constexpr std::chrono::seconds BETWEEN{5}, PATIENCE{1};
 
   void run();

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analyze/gpu_samples.hpp"
+#include "analyze/derived/gpu_samples.hpp"
 #include "util/saturating.hpp"
 
 namespace cudabpf::merge {

@@ -38,7 +38,7 @@ class Pusher {
       : options_(std::move(options)),
         content_type_(content_type),
         next_(std::move(next)),
-        client_(options_.url, MOST_ANSWER) {}
+        client_(options_.url, MAX_ANSWER) {}
 
   // Pushes from now on, on a thread without rights.
   Result<> start() {
@@ -50,7 +50,7 @@ class Pusher {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::size_t MOST_ANSWER = std::size_t{64} << 10;
+  static constexpr std::size_t MAX_ANSWER = std::size_t{64} << 10;
   static constexpr std::chrono::nanoseconds LONGEST{std::chrono::seconds(10)},
       LONGEST_AT_END{std::chrono::seconds(1)};
 

@@ -20,7 +20,7 @@ std::uint64_t taken_by_client(const Connections::Connection& connection) {
 
 }  // namespace
 
-bool Connections::is_full() const { return size() >= MOST; }
+bool Connections::is_full() const { return size() >= MAX; }
 
 std::size_t Connections::size() const {
   std::lock_guard lock(mutex_);

@@ -15,7 +15,7 @@ namespace cudabpf::serve {
 class Connections {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::size_t MOST = 128;
+  static constexpr std::size_t MAX = 128;
   static constexpr std::chrono::seconds PATIENCE{10};
   static constexpr std::uint64_t SLOWEST = std::uint64_t{32} << 10;  // bytes a second
 

@@ -14,7 +14,7 @@ std::shared_ptr<const std::string> MetricsSite::newest() {
   if (last_ && std::chrono::steady_clock::now() - made_ < NEW) return last_;
   last_ = nullptr;
   std::erase_if(pages_, [](const auto& page) { return page.expired(); });
-  if (pages_.size() >= MOST_PAGES) return nullptr;
+  if (pages_.size() >= MAX_PAGES) return nullptr;
   last_ = std::make_shared<const std::string>(page_());
   pages_.emplace_back(last_);
   made_ = std::chrono::steady_clock::now();

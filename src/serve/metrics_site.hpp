@@ -42,7 +42,7 @@ class MetricsSite : public Site {
 
   // One page is made at a time, and given to all who ask while it is new. Who reads slowly keeps
   // one alive, so there is a limit.
-  static constexpr std::size_t MOST_PAGES = 8;
+  static constexpr std::size_t MAX_PAGES = 8;
   static constexpr std::chrono::milliseconds NEW{100};
   std::shared_ptr<const std::string> newest();
   std::mutex mutex_;

@@ -28,7 +28,7 @@ using Clock = Connections::Clock;
 constexpr std::size_t REQUEST_MEMORY = std::size_t{32} << 10, PIECE = std::size_t{32} << 10;
 constexpr std::size_t STACK = std::size_t{1} << 20;
 // No site reads what comes with a request: it is only taken, as long as it is small.
-constexpr std::uint64_t MOST_WITH_REQUEST = std::uint64_t{64} << 10;
+constexpr std::uint64_t MAX_WITH_REQUEST = std::uint64_t{64} << 10;
 constexpr int TICK_MS = 500;
 
 // A request whose end has not come yet.
@@ -72,7 +72,7 @@ bool says_too_much(MHD_Connection* client) {
   if (!length) return false;
   const char* end = length + std::strlen(length);
   auto [parsed, error] = std::from_chars(length, end, bytes);
-  return error != std::errc() || parsed != end || bytes > MOST_WITH_REQUEST;
+  return error != std::errc() || parsed != end || bytes > MAX_WITH_REQUEST;
 }
 
 bool is_there(int fd) {
@@ -130,7 +130,7 @@ struct Server::Callbacks {
     }
     if (*piece) {
       request->body += std::exchange(*piece, 0);
-      return request->body > MOST_WITH_REQUEST ? MHD_NO : MHD_YES;
+      return request->body > MAX_WITH_REQUEST ? MHD_NO : MHD_YES;
     }
     Request whole{method, request->target, {}, {}, {}, {}};
     MHD_get_connection_values(client, MHD_HEADER_KIND, add_header, &whole);
@@ -175,7 +175,7 @@ Result<std::unique_ptr<Server>> Server::start(Fd listening, Site& site) {
   // alone, and also runs while a report is made: `connections_` has better ones.
   server->daemon_ = MHD_start_daemon(
       HOW, 0, nullptr, nullptr, &Callbacks::request, server.get(), MHD_OPTION_CONNECTION_LIMIT,
-      static_cast<unsigned>(8 * Connections::MOST), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+      static_cast<unsigned>(8 * Connections::MAX), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
       REQUEST_MEMORY, MHD_OPTION_THREAD_STACK_SIZE, STACK, MHD_OPTION_NOTIFY_CONNECTION,
       &Callbacks::connection, server.get(), MHD_OPTION_URI_LOG_CALLBACK, &Callbacks::target,
       nullptr, MHD_OPTION_UNESCAPE_CALLBACK, &Callbacks::stay_encoded, nullptr,

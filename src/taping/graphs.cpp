@@ -1,8 +1,9 @@
 #include "taping/graphs.hpp"
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
+
+#include "util/hash.hpp"
 
 namespace cudabpf::taping {
 
@@ -208,7 +209,7 @@ class Changing {
   const TapedProcess& process_;
   KeptNodes kept_;
   std::vector<bool> disabled_;
-  std::unordered_map<std::uint64_t, std::size_t> places_;  // by handle
+  HashMap<std::uint64_t, std::size_t> places_;  // by handle
 };
 
 }  // namespace

@@ -3,7 +3,8 @@
 #include <cstring>
 #include <functional>
 #include <queue>
-#include <unordered_map>
+
+#include "util/hash.hpp"
 
 namespace cudabpf::taping {
 
@@ -85,7 +86,7 @@ std::optional<KeptNode> node_in(Parts& parts, const std::vector<KeptNode>& befor
 
 // False: one has an end that is none of the nodes, or in another graph.
 bool read_edges(Parts parts, std::uint64_t count, KeptNodes& kept) {
-  std::unordered_map<std::uint64_t, std::size_t> places;
+  HashMap<std::uint64_t, std::size_t> places;
   for (std::size_t i = 0; i < kept.nodes.size(); i++)
     if (!places.emplace(kept.nodes[i].handle, i).second) return false;
   for (; count; count--) {

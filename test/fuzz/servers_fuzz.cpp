@@ -23,7 +23,7 @@ using namespace cudabpf;
 
 namespace {
 
-constexpr std::size_t MOST_BODY = 4096;
+constexpr std::size_t MAX_BODY = 4096;
 
 void require(bool holds) {
   if (!holds) abort();
@@ -31,12 +31,12 @@ void require(bool holds) {
 
 // The body, or why there is none.
 std::string read(std::string_view bytes, std::size_t piece) {
-  http::AnswerReader reader(MOST_BODY);
+  http::AnswerReader reader(MAX_BODY);
   for (; !bytes.empty(); bytes.remove_prefix(std::min(piece, bytes.size())))
     if (auto taken = reader.take(bytes.substr(0, piece)); !taken)
       return "!" + taken.error().message;
   if (auto closed = reader.close(); !closed) return "!" + closed.error().message;
-  require(reader.answer().body.size() <= MOST_BODY);
+  require(reader.answer().body.size() <= MAX_BODY);
   return std::to_string(reader.answer().status) + reader.answer().body;
 }
 
@@ -48,7 +48,7 @@ void check_answer(std::string_view bytes) {
 
 void check_page(std::string_view bytes) {
   engines::Figures figures = engines::figures_in(bytes);
-  require(figures.samples.size() <= engines::Figures::MOST_SAMPLES);
+  require(figures.samples.size() <= engines::Figures::MAX_SAMPLES);
   std::set<std::tuple<engines::Family, std::string_view, std::string>> seen;
   for (const engines::Sample& sample : figures.samples) {
     require(std::isfinite(sample.value) && sample.value >= 0);

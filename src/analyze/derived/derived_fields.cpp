@@ -1,6 +1,6 @@
 #include "analyze/derived/derived_fields.hpp"
 
-#include "analyze/gpu_samples.hpp"
+#include "analyze/derived/gpu_samples.hpp"
 
 namespace cudabpf::analyze {
 

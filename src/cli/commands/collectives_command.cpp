@@ -21,9 +21,10 @@ Result<int> print_collectives(const TraceFlags& flags) {
 }  // namespace
 
 void add_collectives(CLI::App& app, Action& action) {
-  auto [sub, flags] = add_command<TraceFlags>(
-      app, action, "collectives",
-      "How long NCCL's collectives took, how fast they were, and what hid them", print_collectives);
+  auto [sub, flags] = add_command<TraceFlags>(app, action, "collectives",
+                                              "How long NCCL's collectives took, how fast they "
+                                              "were, and how much other work overlapped them",
+                                              print_collectives);
   add_trace_flags(sub, flags,
                   {"collectives traces/example-ranks.jsonl.zst",
                    "collectives --phase inference traces/h200-two-gpus.jsonl.zst"});

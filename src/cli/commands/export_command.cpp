@@ -169,12 +169,10 @@ void add_export(CLI::App& app, Action& action) {
   sub.add_option("-o,--output", flags.output,
                  "File, or folder for several files; -: stdout [named after the trace]")
       ->type_name("PATH");
-  one_of(
-      sub.add_option("--weight", flags.weight,
-                     "What weighs in folded stacks of Python: nanoseconds in calls (host), or "
-                     "for which GPUs worked (gpu), or bytes that were copied and filled (bytes), "
-                     "or that were allocated (allocated)"),
-      {analyze::STACK_MEASURES.begin(), analyze::STACK_MEASURES.end()});
+  one_of(sub.add_option("--weight", flags.weight,
+                        "What folded Python stacks add up: nanoseconds in calls (host) or of GPU "
+                        "work (gpu), or bytes copied and filled (bytes) or allocated (allocated)"),
+         {analyze::STACK_MEASURES.begin(), analyze::STACK_MEASURES.end()});
   sub.add_flag("--plain", flags.plain, "Do not deflate Perfetto's packets");
 }
 

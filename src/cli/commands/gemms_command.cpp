@@ -23,7 +23,7 @@ Result<int> print_gemms(const TraceFlags& flags) {
 void add_gemms(CLI::App& app, Action& action) {
   auto [sub, flags] = add_command<TraceFlags>(
       app, action, "gemms",
-      "What matrix products (cuBLAS) cost, by shape, and how near GPUs came to their peaks",
+      "What matrix products (cuBLAS) cost, by shape, and how close GPUs came to their peaks",
       print_gemms);
   add_trace_flags(sub, flags,
                   {"gemms traces/example-gemms.jsonl.zst",

@@ -107,9 +107,9 @@ Fd own_file(const std::string& path) {
 class OwnMessages {
  public:
   explicit OwnMessages(const std::string& path) {
-    constexpr int MOST = 10;
+    constexpr int MAX = 10;
     Fd file;
-    for (int number = 1; !file && number < MOST; number++) {
+    for (int number = 1; !file && number < MAX; number++) {
       path_ = number == 1 ? path : fmt::format("{}.{}", path, number);
       file = own_file(path_);
     }

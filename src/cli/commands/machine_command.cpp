@@ -73,7 +73,7 @@ void add_machine(CLI::App& app, Action& action) {
   flags->capture.add_to(app, true);
   app.add_option("--metrics", flags->metrics.listen,
                  "Also serve metrics of what is traced at IP:PORT, as `cudabpf metrics` does. "
-                 "--redact leaves them as they are")
+                 "--redact does not affect them")
       ->type_name("ADDRESS")
       ->each([flags](const std::string&) { flags->has_metrics = true; });
   flags->metrics.push.add_to(app, "--metrics");

@@ -57,7 +57,7 @@ Result<int> merge_traces(const MergeFlags& flags) {
 
 void add_merge(CLI::App& app, Action& action) {
   auto [sub, flags] = add_command<MergeFlags>(
-      app, action, "merge", "Make one trace of those of several ranks or hosts, on one time",
+      app, action, "merge", "Merge traces of several ranks or hosts into one, on a common clock",
       merge_traces);
   add_reading_footer(
       sub, {"merge traces/h200-gpt2.jsonl.zst traces/h200-two-gpus.jsonl.zst -o both.jsonl.zst",

@@ -50,7 +50,7 @@ void add_metrics(CLI::App& app, Action& action) {
                  "A name under which clients on this machine reach it; may be repeated")
       ->type_name("HOST");
   sub.add_option("--max-series", flags.server.most_series,
-                 "The most label sets of a metric: workloads beyond count as (other)")
+                 "At most N label sets for each metric: further workloads are counted as (other)")
       ->type_name("N")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000}).description(""))
       ->capture_default_str();

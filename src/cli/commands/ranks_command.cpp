@@ -21,7 +21,7 @@ bool is_trace_name(const std::string& name) {
 
 // A folder stands for the traces in it. Others, and what is no folder, stay as they are.
 Result<std::vector<std::string>> with_folders(const std::vector<std::string>& paths) {
-  constexpr std::size_t MOST = 10'000;
+  constexpr std::size_t MAX = 10'000;
   TRY(become_reader());
   std::vector<std::string> all;
   for (const std::string& path : paths) {
@@ -33,7 +33,7 @@ Result<std::vector<std::string>> with_folders(const std::vector<std::string>& pa
     std::vector<std::string> found;
     for (std::filesystem::directory_iterator at(path, error), end; !error && at != end;
          at.increment(error))
-      if (found.size() < MOST && is_trace_name(at->path().filename()))
+      if (found.size() < MAX && is_trace_name(at->path().filename()))
         found.push_back(at->path().string());
     if (error) return Error{path + ": " + error.message()};
     if (found.empty())
@@ -61,10 +61,10 @@ Result<int> print_ranks(TraceFlags flags) {
 }  // namespace
 
 void add_ranks(CLI::App& app, Action& action) {
-  auto [sub, flags] = add_command<TraceFlags>(
-      app, action, "ranks",
-      "Which rank made the others wait in collectives, and whether all asked for the same",
-      print_ranks);
+  auto [sub, flags] = add_command<TraceFlags>(app, action, "ranks",
+                                              "Which rank made the others wait in collectives, and "
+                                              "whether all requested the same operations",
+                                              print_ranks);
   add_trace_flags(sub, flags,
                   {"ranks traces/example-ranks.jsonl.zst",
                    "ranks --from 100ms --to 200ms traces/example-ranks.jsonl.zst"});

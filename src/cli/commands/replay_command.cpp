@@ -57,9 +57,9 @@ Result<> give_up_rights() {
 }
 
 Result<replay::Options> options_of(const ReplayFlags& flags) {
-  constexpr std::uint32_t MOST_RUNS = 100'000;
-  if (flags.runs > MOST_RUNS)
-    return Error{fmt::format("--runs {}: at most {}", flags.runs, MOST_RUNS), {}, exit_code::USAGE};
+  constexpr std::uint32_t MAX_RUNS = 100'000;
+  if (flags.runs > MAX_RUNS)
+    return Error{fmt::format("--runs {}: at most {}", flags.runs, MAX_RUNS), {}, exit_code::USAGE};
   replay::Options options;
   options.folder = flags.folder;
   options.runs = flags.runs;
@@ -69,10 +69,10 @@ Result<replay::Options> options_of(const ReplayFlags& flags) {
 }
 
 Result<std::uint32_t> window_of(const ReplayFlags& flags) {
-  constexpr std::chrono::milliseconds LEAST(100), MOST(std::chrono::minutes(10));
+  constexpr std::chrono::milliseconds LEAST(100), MAX(std::chrono::minutes(10));
   auto ns = std::chrono::nanoseconds(TRY(parse_duration(flags.window, "--window")));
   auto window = std::chrono::duration_cast<std::chrono::milliseconds>(ns);
-  if (window < LEAST || window > MOST)
+  if (window < LEAST || window > MAX)
     return Error{fmt::format("--window {}: from 100ms to 10m", flags.window), {}, exit_code::USAGE};
   return static_cast<std::uint32_t>(window.count());
 }

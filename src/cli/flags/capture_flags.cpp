@@ -123,9 +123,9 @@ void CaptureFlags::add_ring_size_to(CLI::App& app) {
 
 void CaptureFlags::add_watch_hang_to(CLI::App& app) {
   app.add_option("--watch-hang", watch_hang,
-                 "When a collective, or any call that waits, is open for longer than TIME, or a "
-                 "rank is so far behind, say at once which rank the others wait for and what it "
-                 "does, also in a file FILE.hangN.json beside the trace")
+                 "If a collective or a wait lasts longer than TIME, or a rank is that far behind, "
+                 "report at once which rank the others are waiting for and what it is doing; also "
+                 "in FILE.hangN.json beside the trace")
       ->type_name("TIME");
 }
 
@@ -165,24 +165,23 @@ void CaptureFlags::add_gpu_to(CLI::App& app) {
   app.add_flag("--gpu", gpu,
                "Also record when each kernel, copy and fill ran on the GPU, and for how long. "
                "libcuda loads a library that gets the times from NVIDIA's CUPTI. --gpu=graphs: "
-               "each launch of a graph as a whole, which costs less. --gpu=0.5s/10s: kernels "
-               "alone, in windows of 0.5s in each 10s, which costs nothing between them")
+               "each launch of a graph as a whole, which costs less. --gpu=0.5s/10s: only kernels, "
+               "for 0.5s of every 10s, at no cost in between")
       ->type_name("graphs|TIME/TIME");
 }
 
 void CaptureFlags::add_ranges_to(CLI::App& app) {
   auto* with = app.add_flag("--ranges", ranges,
-                            "Also record the ranges by which the program says what it does (NVTX), "
-                            "as --inside and --gpu do: NVTX loads a library");
-  app.add_flag("--no-ranges", no_ranges, "With --inside or --gpu: do not record these")
+                            "Also record the program's own ranges (NVTX), as --inside and --gpu do "
+                            "anyway. NVTX loads a library for this");
+  app.add_flag("--no-ranges", no_ranges, "With --inside or --gpu: do not record ranges")
       ->excludes(with);
 }
 
 void CaptureFlags::add_python_to(CLI::App& app) {
   app.add_flag("--python", python,
-               "Also record the line of Python, and those that called it, at which each launch, "
-               "copy, fill, allocation, wait and collective was made (CPython 3.11 to 3.14): "
-               "libcuda loads a library")
+               "Also record the Python stack of each launch, copy, fill, allocation, wait and "
+               "collective (CPython 3.11 to 3.14). libcuda loads a library for this")
       ->excludes("--python-slower");
 }
 
@@ -190,16 +189,16 @@ void CaptureFlags::add_shapes_and_lines_to(CLI::App& app) {
   auto* with_shapes =
       app.add_flag("--shapes", shapes,
                    "Also trace matrix products (cuBLAS, cuBLASLt), with their shapes, as "
-                   "--inside does. By eBPF, cuBLASLt's have none");
-  app.add_flag("--no-shapes", no_shapes, "With --inside: do not trace these")
+                   "--inside does. By eBPF, products of cuBLASLt have no shapes");
+  app.add_flag("--no-shapes", no_shapes, "With --inside: do not trace matrix products")
       ->excludes(with_shapes);
   app.add_flag("--blocks", blocks,
-               "Also trace the blocks that PyTorch's allocator gives to tensors and takes back, by "
-               "the USDT probes of its libc10_cuda.so, for what is reserved and not allocated");
+               "Also trace the blocks of PyTorch's allocator (by the USDT probes of its "
+               "libc10_cuda.so), to show memory that is reserved but not allocated");
   app.add_option("--python-slower", python_slower,
-                 "Also record the line of Python, and those that called it, at which each call was "
-                 "made that took longer than TIME (100us, 2ms), in programs that are running "
-                 "already, too: by eBPF, and nothing is loaded into them (CPython 3.11 to 3.14)")
+                 "Also record the Python stack of each call that takes longer than TIME (100us, "
+                 "2ms; CPython 3.11 to 3.14). It is read by eBPF, also in programs that are "
+                 "running already; nothing is loaded into them")
       ->type_name("TIME");
 }
 
@@ -210,7 +209,8 @@ void CaptureFlags::add_gpu_of_all_to(CLI::App& app) {
                "started with CUDA_INJECTION64_PATH=…/libcudabpf-inside.so and "
                "CUDABPF_LISTENER=/run/cudabpf/inside in their environment")
       ->type_name("TIME/TIME");
-  app.add_option("--listener", listener, "Another path for these programs to find cudabpf by")
+  app.add_option("--listener", listener,
+                 "The socket at which these programs find cudabpf, if not that one")
       ->type_name("PATH");
 }
 
@@ -292,7 +292,7 @@ Result<JsonlOptions> CaptureFlags::output_options() const {
     options.output.path = default_output(whole_machine);
     options.output.own_choice = true;
   }
-  for (std::string_view other : {".gz", ".xz", ".bz2", ".lz4", ".br"})
+  for (std::string_view other : {".gz", ".xz", ".bz2", ".lz4", ".br", ".zip", ".zstd", ".ZST"})
     if (std::string_view(options.output.path).ends_with(other))
       return Error{fmt::format("{}: traces are compressed with zstd only", options.output.path),
                    fmt::format("name it {}.zst", options.output.path.substr(

@@ -11,7 +11,7 @@ namespace cudabpf::cli {
 
 namespace {
 
-constexpr std::size_t MOST_ENGINES = 16;  // each has a thread
+constexpr std::size_t MAX_ENGINES = 16;  // each has a thread
 
 }  // namespace
 
@@ -24,9 +24,9 @@ void EngineFlags::add_to(CLI::App& app, const std::string& needed) {
 }
 
 Result<std::vector<http::Url>> EngineFlags::options() const {
-  if (urls.size() > MOST_ENGINES)
+  if (urls.size() > MAX_ENGINES)
     return Error{fmt::format("--engine: {} are too many", urls.size()),
-                 fmt::format("give {} at most", MOST_ENGINES), exit_code::USAGE};
+                 fmt::format("give {} at most", MAX_ENGINES), exit_code::USAGE};
   std::vector<http::Url> engines;
   for (const std::string& text : urls) {
     auto url = TRY(http::Url::parse(text, "--engine", "/metrics"));

@@ -29,17 +29,16 @@ bool is_number(std::string_view text) {
 }  // namespace
 
 void IterationFlags::add_to(CLI::App& app) {
-  app.add_option(
-         "--capture", folder,
-         "Capture one iteration of the program into this folder, to be run again by `cudabpf "
-         "replay`: code, parameters, memory. It holds weights and inputs. Implies --inside")
+  app.add_option("--capture", folder,
+                 "Capture one iteration of the program into DIR, for `cudabpf replay`: code, "
+                 "parameters, memory. It holds weights and inputs. Implies --inside")
       ->type_name("DIR");
   app.add_option("--at", at,
                  "Which iteration is captured: its number, the first that begins after a time such "
                  "as 30s, or first-steady")
       ->type_name("N|TIME")
       ->capture_default_str();
-  one_of(app.add_option("--contents", contents, "What of memory is captured with it"),
+  one_of(app.add_option("--contents", contents, "Whether the contents of memory are captured, too"),
          {"all", "none"})
       ->capture_default_str();
   app.add_option("--max-memory", most_memory,

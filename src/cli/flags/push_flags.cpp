@@ -9,7 +9,7 @@ namespace cudabpf::cli {
 
 void PushFlags::add_to(CLI::App& app, const std::string& needed) {
   auto* push = app.add_option("--push", url,
-                              "Also push metrics to this receiver of OTLP by HTTP (protobuf): "
+                              "Also push metrics to this OTLP/HTTP receiver (protobuf): "
                               "http://HOST:PORT/v1/metrics, …/api/v1/otlp/v1/metrics of "
                               "Prometheus, …/opentelemetry/v1/metrics of VictoriaMetrics")
                    ->type_name("URL");

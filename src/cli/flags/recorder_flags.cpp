@@ -91,7 +91,8 @@ void RecorderFlags::add_to(CLI::App& app) {
          "Calls are then recorded one by one, which costs what `run` costs")
       ->type_name("TIME");
   app.add_option("--dump-on", dump_on,
-                 "Also write them a second after this: error (a failed call, an Xid or a crash), "
+                 "Also write the kept events one second after this: error (a failed call, an Xid "
+                 "or a crash), "
                  "xid, idle=TIME (no launch for so long by a process that was busy), behind=TIME "
                  "(a rank has "
                  "not entered a collective for so long that others have), CLASS=TIME (a "
@@ -100,10 +101,9 @@ void RecorderFlags::add_to(CLI::App& app) {
                  "--keep-last, the last 30s are kept")
       ->type_name("TRIGGER")
       ->delimiter(',');
-  app.add_option("--dump-every", between,
-                 "The least time between two that --dump-on has written [10m]")
+  app.add_option("--dump-every", between, "The minimum time between two dumps of --dump-on [10m]")
       ->type_name("TIME");
-  app.add_option("--max-dumps", most_dumps, "How many it writes at most")
+  app.add_option("--max-dumps", most_dumps, "Write at most N dumps")
       ->type_name("N")
       ->capture_default_str();
   app.add_option("--keep-most", keep_most,
@@ -117,8 +117,8 @@ void RecorderFlags::add_to(CLI::App& app) {
 
 void RecorderFlags::add_token_to(CLI::App& app) {
   app.add_option("--dump-token", dump_token,
-                 "Also write them when a client sends POST /dump with the token that is in this "
-                 "file, which other users may not read, as `Authorization: Bearer TOKEN`")
+                 "Also write them on POST /dump with `Authorization: Bearer TOKEN`. FILE holds the "
+                 "token, and must not be readable by other users")
       ->type_name("FILE");
 }
 

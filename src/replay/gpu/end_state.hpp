@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "bundle/folder.hpp"
@@ -14,6 +12,7 @@
 #include "replay/gpu/code.hpp"
 #include "replay/gpu/memory.hpp"
 #include "replay/gpu/player.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf::replay {
 
@@ -53,9 +52,9 @@ class EndState {
   GpuMemory* memory_;
   const Player* player_;
   bool is_first_ = true;
-  std::unordered_map<std::uint64_t, Runs> pages_;  // that are not as expected, or not in every run
+  HashMap<std::uint64_t, Runs> pages_;  // that are not as expected, or not in every run
   // Pages that differ, too, but that there was no room to keep: what was found in the first run.
-  std::unordered_set<std::uint64_t> not_kept_;
+  HashSet<std::uint64_t> not_kept_;
   Comparison of_not_kept_;
   std::vector<Runs> variables_;
   std::optional<Runs> received_;

@@ -3,13 +3,13 @@
 
 #include <cstdint>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "analyze/analysis.hpp"
 #include "analyze/gaps/busy.hpp"
 #include "replay/launches.hpp"
 #include "replay/tape.hpp"
+#include "util/hash.hpp"
 
 namespace cudabpf::replay {
 
@@ -52,7 +52,7 @@ class ActualTimesReader : public analyze::Analysis {
   analyze::Names& names_;
   std::vector<DistinctLaunch> distinct_;
   std::vector<std::string> kernels_;  // theirs, demangled
-  std::unordered_map<std::uint64_t, Call> calls_;
+  HashMap<std::uint64_t, Call> calls_;
   ActualTimes times_;
   std::uint64_t in_trace_ = 0;  // calls
   bool measured_ = false;       // any GPU operation

@@ -34,7 +34,7 @@ std::optional<std::uint64_t> number(std::string_view digits, int base) {
 
 Result<> AnswerReader::take(std::string_view bytes) {
   // Chunks may be small, and what surrounds them as long as they are.
-  std::size_t most_taken = 2 * most_body_ + 4 * MOST_HEAD;
+  std::size_t most_taken = 2 * most_body_ + 4 * MAX_HEAD;
   if (bytes.size() > most_taken - taken_) return too_long();
   taken_ += bytes.size();
   pending_ += bytes;
@@ -60,14 +60,14 @@ Result<bool> AnswerReader::step() {
     case State::until_close:
       return read_bytes();
     case State::chunk_end:
-      if (auto line = TRY(next_line(MOST_LINE)); !line)
+      if (auto line = TRY(next_line(MAX_LINE)); !line)
         return false;
       else if (!line->empty())
         return not_http();
       state_ = State::chunk_size;
       return true;
     case State::trailer:
-      if (auto line = TRY(next_line(MOST_HEAD)); !line)
+      if (auto line = TRY(next_line(MAX_HEAD)); !line)
         return false;
       else if (line->empty())
         state_ = State::whole;
@@ -91,9 +91,9 @@ Result<std::optional<std::string>> AnswerReader::next_line(std::size_t most) {
 
 // Line by line: `length_` and `is_chunked_` are what its headers have said so far.
 Result<bool> AnswerReader::read_head() {
-  auto line = TRY(next_line(MOST_HEAD - heads_));
+  auto line = TRY(next_line(MAX_HEAD - heads_));
   if (!line) return false;
-  heads_ = std::min(heads_ + line->size() + 1, MOST_HEAD);
+  heads_ = std::min(heads_ + line->size() + 1, MAX_HEAD);
   if (!answer_.status) {
     TRY(read_status(*line));
     return true;
@@ -163,7 +163,7 @@ Result<> AnswerReader::begin_body() {
 
 // "1a3f" or "1a3f;name=value"
 Result<bool> AnswerReader::read_chunk_size() {
-  auto line = TRY(next_line(MOST_LINE));
+  auto line = TRY(next_line(MAX_LINE));
   if (!line) return false;
   auto size = number(trimmed(std::string_view(*line).substr(0, line->find(';'))), 16);
   if (!size) return not_http();

@@ -43,8 +43,8 @@ class AnswerReader {
     until_close,  // a body that ends with the connection
     whole
   };
-  static constexpr std::size_t MOST_HEAD = std::size_t{16} << 10;
-  static constexpr std::size_t MOST_LINE = 256;  // before a chunk
+  static constexpr std::size_t MAX_HEAD = std::size_t{16} << 10;
+  static constexpr std::size_t MAX_LINE = 256;  // before a chunk
 
   // One step of what is in `pending_`; false: more bytes are needed.
   Result<bool> step();

@@ -19,7 +19,7 @@ namespace cudabpf::http {
 
 namespace {
 
-constexpr std::size_t MOST_ADDRESSES = 8;
+constexpr std::size_t MAX_ADDRESSES = 8;
 
 Result<Lookup::Addresses> resolved(const Url& url, int flags) {
   addrinfo wanted{};
@@ -29,7 +29,7 @@ Result<Lookup::Addresses> resolved(const Url& url, int flags) {
   int failed = ::getaddrinfo(url.host.c_str(), url.port.c_str(), &wanted, &found);
   if (failed) return Error{url.host + ": " + ::gai_strerror(failed)};
   Lookup::Addresses addresses;
-  for (const addrinfo* one = found; one && addresses.size() < MOST_ADDRESSES; one = one->ai_next) {
+  for (const addrinfo* one = found; one && addresses.size() < MAX_ADDRESSES; one = one->ai_next) {
     SocketAddress& address = addresses.emplace_back();
     address.size = std::min<socklen_t>(one->ai_addrlen, sizeof(address.address));
     std::memcpy(&address.address, one->ai_addr, address.size);
@@ -42,7 +42,7 @@ Result<Lookup::Addresses> in_hosts(const Url& url) {
   Lookup::Addresses addresses;
   for (const std::string& number : numbers_in_hosts("/etc/hosts", url.host)) {
     auto found = resolved({number, url.port, url.target}, AI_NUMERICHOST);
-    if (found && addresses.size() < MOST_ADDRESSES)
+    if (found && addresses.size() < MAX_ADDRESSES)
       addresses.insert(addresses.end(), found->begin(), found->end());
   }
   if (!addresses.empty()) return addresses;

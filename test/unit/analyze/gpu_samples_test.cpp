@@ -1,4 +1,4 @@
-#include "analyze/gpu_samples.hpp"
+#include "analyze/derived/gpu_samples.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

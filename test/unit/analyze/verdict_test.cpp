@@ -264,11 +264,30 @@ TEST_CASE("Without work there is no verdict on it, and without times neither") {
 TEST_CASE("What a trace has lost comes first") {
   SampleProgram program = repeating(5 * US, 20 * US, 1 * US);
   SECTION("events") {
-    Verdict verdict(program, R"({"type":"end","ts":9,"losses":{"ring_full_entry":10}})"
+    Verdict verdict(program, R"({"type":"end","ts":9,"losses":{"ring_full_entry":4}})"
                              "\n");
     REQUIRE(verdict.ids() == "incomplete host_bound");
     CHECK(verdict.text("incomplete") ==
-          "10 of 50 events were lost (20.0 %). Figures may be too low.");
+          "4 of 44 events were lost (9.1 %). Figures may be too low.");
+  }
+  SECTION("so many that the others say too little") {
+    Verdict verdict(program, R"({"type":"end","ts":9,"losses":{"ring_full_entry":10}})"
+                             "\n");
+    REQUIRE(verdict.ids() == "incomplete not_judged");
+    CHECK(verdict.text("not_judged").ends_with("since too many events were lost."));
+  }
+  SECTION("of which the kernel counted all") {
+    Verdict verdict(
+        program,
+        R"({"type":"end","ts":9,"losses":{"ring_full_entry":10,"ring_full_return":10},"accounts":{"entered":100,"emitted":80,"dropped":20,"received":80}})"
+        "\n");
+    CHECK(verdict.text("incomplete") ==
+          "20 of 100 events were lost (20.0 %). Figures may be too low.");
+  }
+  SECTION("a process, which is no event") {
+    Verdict verdict(program, R"({"type":"end","ts":9,"losses":{"process_unrecorded":1}})"
+                             "\n");
+    CHECK(verdict.text("incomplete") == "1 process was not recorded. Figures may be too low.");
   }
   SECTION("one event of many") {
     for (int i = 0; i < 3000; i++) program.launch("d", 1);

@@ -19,7 +19,7 @@ namespace cudabpf::cli {
 
 namespace {
 
-constexpr std::uint32_t MOST_OCCURRENCES = 64;
+constexpr std::uint32_t MAX_OCCURRENCES = 64;
 
 // A folder that is gone with this.
 class TemporaryFolder {
@@ -153,8 +153,8 @@ void add_kernel_options(CLI::App& sub, KernelFlags& flags,
 }
 
 Result<int> replay_kernel(const KernelFlags& flags, const KernelRequest& request) {
-  if (!flags.occurrences || flags.occurrences > MOST_OCCURRENCES)
-    return Error{fmt::format("--occurrences {}: 1 to {}", flags.occurrences, MOST_OCCURRENCES),
+  if (!flags.occurrences || flags.occurrences > MAX_OCCURRENCES)
+    return Error{fmt::format("--occurrences {}: 1 to {}", flags.occurrences, MAX_OCCURRENCES),
                  {},
                  exit_code::USAGE};
   return flags.candidate.empty() ? export_one(flags, request) : try_other_code(flags, request);
