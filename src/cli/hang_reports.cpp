@@ -16,17 +16,6 @@
 
 namespace cudabpf::cli {
 
-namespace {
-
-// Where the name of a trace has its ending.
-std::string without_ending(std::string path) {
-  for (std::string_view ending : {".zst", ".jsonl"})
-    if (path.ends_with(ending)) path.erase(path.size() - ending.size());
-  return path;
-}
-
-}  // namespace
-
 HangReports::HangReports(std::uint64_t overdue_ns, std::string host, std::string beside,
                          FlightRecorder* recorder)
     : overdue_ns_(overdue_ns),

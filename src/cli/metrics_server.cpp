@@ -15,24 +15,19 @@ namespace cudabpf::cli {
 
 namespace {
 
-serve::Answer refused_until(unsigned status, std::string_view why, std::uint64_t wait_ns) {
-  constexpr std::uint64_t SECOND_NS = 1'000'000'000;
-  serve::Answer answer = serve::refused(status, why);
-  answer.headers.emplace_back("Retry-After", std::to_string(wait_ns / SECOND_NS + 1));
-  return answer;
-}
-
 serve::Answer ask_for_dump(FlightRecorder& recorder) {
   using Outcome = FlightRecorder::Asked::Outcome;
-  constexpr std::uint64_t ROOM_COMES_NS = 59'000'000'000;
+  constexpr std::uint64_t SECOND_NS = 1'000'000'000, ROOM_COMES_S = 60;
   auto [outcome, wait_ns] = recorder.ask(TriggerRules::POST);
   switch (outcome) {
     case Outcome::too_soon:
-      return refused_until(429, "The last dump was written less than --dump-every ago.", wait_ns);
+      return serve::refused_for_now(429, "The last dump was written less than --dump-every ago.",
+                                    wait_ns / SECOND_NS + 1);
     case Outcome::too_many:
       return serve::refused(429, "As many dumps as --max-dumps allows have been written.");
     case Outcome::disk_low:
-      return refused_until(503, "No dump is written: the disk is nearly full.", ROOM_COMES_NS);
+      return serve::refused_for_now(503, "No dump is written: the disk is nearly full.",
+                                    ROOM_COMES_S);
     case Outcome::ended:
       return serve::refused(503, "No dump is written: cudabpf is ending.");
     case Outcome::on_its_way:

@@ -75,15 +75,6 @@ pid_t start(Pager pager, int standard_input) {
   return pid;
 }
 
-void write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return;  // it was left before its end
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
-
 // Whether a pager showed the text. Its exit status does not matter, except a shell's that found no
 // such program.
 bool was_paged(const Pager& pager, std::string_view text) {
@@ -93,7 +84,7 @@ bool was_paged(const Pager& pager, std::string_view text) {
   pid_t pid = start(pager, pipe->to_read.get());
   if (pid < 0) return false;
   pipe->to_read.reset();
-  write_all(pipe->to_write.get(), text);
+  write_all(pipe->to_write, text);  // unless it is left before the end
   pipe->to_write.reset();
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0)

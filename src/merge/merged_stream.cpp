@@ -13,21 +13,6 @@
 
 namespace cudabpf::merge {
 
-namespace {
-
-// False: nobody reads it any more.
-bool write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    ssize_t done = ::write(fd, text.data(), text.size());
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(done));
-  }
-  return true;
-}
-
-}  // namespace
-
 MergedStream::~MergedStream() {
   if (thread_.joinable()) thread_.join();
 }
@@ -46,7 +31,7 @@ void MergedStream::run(Fd to) {
     lines.clear();
     auto more = merger_->next(lines);
     if (!more) log::warning("{}", more.error().message);
-    if (!more || !*more || !write_all(to.get(), lines)) return;
+    if (!more || !*more || !write_all(to, lines)) return;
   }
 }
 

@@ -33,11 +33,8 @@ Answer MetricsSite::answer(const Request& request) {
   if (path == "/") return refused(200, "cudabpf's metrics are at /metrics.");
   if (path != "/metrics") return refused(404, "Metrics are at /metrics.");
   auto page = newest();
-  if (!page) {
-    Answer busy = refused(503, "Too many clients are reading pages: try again in a moment.");
-    busy.headers.emplace_back("Retry-After", "5");
-    return busy;
-  }
+  if (!page)
+    return refused_for_now(503, "Too many clients are reading pages: try again in a moment.");
   Answer answer = answer_with(200, content_type_, std::move(page), "no-store");
   add_policy(answer);
   return answer;

@@ -29,6 +29,12 @@ Answer refused(unsigned status, std::string_view why) {
   return answer;
 }
 
+Answer refused_for_now(unsigned status, std::string_view why, std::uint64_t seconds) {
+  Answer answer = refused(status, why);
+  answer.headers.emplace_back("Retry-After", std::to_string(seconds));
+  return answer;
+}
+
 Answer refused_method(std::string_view why, const char* allowed) {
   Answer answer = refused(405, why);
   answer.headers.emplace_back("Allow", allowed);

@@ -40,6 +40,8 @@ Answer answer_with(unsigned status, const char* type, std::shared_ptr<const std:
 void add_policy(Answer& answer, std::string_view policy = "default-src 'none'");
 // With a line that says why.
 Answer refused(unsigned status, std::string_view why);
+// Says after how many seconds it may be otherwise.
+Answer refused_for_now(unsigned status, std::string_view why, std::uint64_t seconds = 5);
 Answer refused_method(std::string_view why, const char* allowed = "GET, HEAD");
 inline bool only_reads(const Request& request) {
   return request.method == "GET" || request.method == "HEAD";

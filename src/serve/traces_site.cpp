@@ -15,12 +15,6 @@ constexpr std::string_view LIST_PAGE =
     ;
 constexpr const char *HTML = "text/html; charset=utf-8", *JSON = "application/json";
 
-Answer busy(std::string_view why) {
-  Answer answer = refused(503, why);
-  answer.headers.emplace_back("Retry-After", "5");
-  return answer;
-}
-
 // The policy that a page brings with it, which has the hashes of its script and style.
 std::string_view policy_in(std::string_view page) {
   constexpr std::string_view BEFORE = "http-equiv=\"Content-Security-Policy\" content=\"";
@@ -108,9 +102,10 @@ Answer TracesSite::report(const std::string& name, const Request& request) {
   Reports::Answer made = reports_.get(*trace, request.is_wanted);
   switch (made.outcome) {
     case Reports::Outcome::busy:
-      return busy("This server is making as many reports as it can: try again in a moment.");
+      return refused_for_now(
+          503, "This server is making as many reports as it can: try again in a moment.");
     case Reports::Outcome::given_up:
-      return busy("This report was given up: try again in a moment.");
+      return refused_for_now(503, "This report was given up: try again in a moment.");
     case Reports::Outcome::failed:
       return catalog_.find(name) ? refused(422, made.why) : refused(404, GONE);
     case Reports::Outcome::made:

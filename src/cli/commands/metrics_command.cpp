@@ -56,13 +56,10 @@ void add_metrics(CLI::App& app, Action& action) {
       ->capture_default_str();
   flags.server.push.add_to(sub, "");
   flags.server.engines.add_to(sub, "");
-  sub.add_flag("--kernel", flags.capture.kernel, "Also count ioctls to the NVIDIA driver");
+  flags.capture.add_kernel_count_to(sub);
   flags.capture.add_gpu_of_all_to(sub);
-  flags.capture.add_profile_to(sub);
-  flags.capture.add_library_to(sub);
-  flags.capture.add_ring_size_to(sub);
-  sub.add_option("--duration", flags.capture.duration, "Stop after this long (30s, 15m, 2h)")
-      ->type_name("TIME");
+  flags.capture.add_what_is_counted_to(sub);
+  flags.capture.add_duration_to(sub);
   flags.recorder.add_to(sub);
   flags.recorder.add_token_to(sub);
   add_footer(sub,

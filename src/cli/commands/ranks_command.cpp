@@ -9,15 +9,12 @@
 #include "cli/commands.hpp"
 #include "cli/reading_command.hpp"
 #include "cli/shown.hpp"
+#include "serve/folder.hpp"
 #include "util/exit_codes.hpp"
 
 namespace cudabpf::cli {
 
 namespace {
-
-bool is_trace_name(const std::string& name) {
-  return name.ends_with(".jsonl") || name.ends_with(".jsonl.zst");
-}
 
 // A folder stands for the traces in it. Others, and what is no folder, stay as they are.
 Result<std::vector<std::string>> with_folders(const std::vector<std::string>& paths) {
@@ -33,7 +30,7 @@ Result<std::vector<std::string>> with_folders(const std::vector<std::string>& pa
     std::vector<std::string> found;
     for (std::filesystem::directory_iterator at(path, error), end; !error && at != end;
          at.increment(error))
-      if (found.size() < MAX && is_trace_name(at->path().filename()))
+      if (found.size() < MAX && serve::is_trace_name(at->path().filename().string()))
         found.push_back(at->path().string());
     if (error) return Error{path + ": " + error.message()};
     if (found.empty())

@@ -65,22 +65,18 @@ void add_top(CLI::App& app, Action& action) {
                    ->delimiter(',');
   sub.add_flag("--inside", flags.inside,
                "Record inside the command's processes instead of with eBPF: without root");
-  sub.add_flag("--kernel", flags.capture.kernel, "Also count ioctls to the NVIDIA driver");
+  flags.capture.add_kernel_count_to(sub);
   sub.add_flag("--kernels", flags.capture.single_launches,
                "Also name kernels: launches are recorded one by one instead of only counted, "
                "which takes cudabpf more processor time. With --inside they always are");
-  flags.capture.add_profile_to(sub);
-  flags.capture.add_library_to(sub);
-  flags.capture.add_ring_size_to(sub);
+  flags.capture.add_what_is_counted_to(sub);
   sub.add_option("--interval", flags.interval, "How often to report (500ms, 5s)")
       ->type_name("TIME")
       ->capture_default_str();
   auto* once = sub.add_flag("--once", flags.once, "Show one interval, and end");
   sub.add_flag("--json", flags.capture.as_json,
                "Print one JSON object per line, for each interval");
-  sub.add_option("--duration", flags.capture.duration, "Stop after this long (30s, 15m, 2h)")
-      ->type_name("TIME")
-      ->excludes(once);
+  flags.capture.add_duration_to(sub)->excludes(once);
   flags.capture.add_watch_hang_to(sub);
   flags.recorder.add_to(sub);
   sub.add_option("command", flags.command,

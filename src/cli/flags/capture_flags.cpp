@@ -129,8 +129,23 @@ void CaptureFlags::add_watch_hang_to(CLI::App& app) {
       ->type_name("TIME");
 }
 
+CLI::Option* CaptureFlags::add_duration_to(CLI::App& app) {
+  return app.add_option("--duration", duration, "Stop after this long (30s, 15m, 2h)")
+      ->type_name("TIME");
+}
+
+void CaptureFlags::add_kernel_count_to(CLI::App& app) {
+  app.add_flag("--kernel", kernel, "Also count ioctls to the NVIDIA driver");
+}
+
+void CaptureFlags::add_what_is_counted_to(CLI::App& app) {
+  add_profile_to(app);
+  add_library_to(app);
+  add_ring_size_to(app);
+}
+
 void CaptureFlags::add_ends_and_files(CLI::App& app) {
-  app.add_option("--duration", duration, "Stop after this long (30s, 15m, 2h)")->type_name("TIME");
+  add_duration_to(app);
   app.add_option("--max-size", max_size, "Stop once this much is written (500M, 20G)")
       ->type_name("SIZE");
   add_ring_size_to(app);

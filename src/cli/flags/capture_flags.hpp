@@ -13,7 +13,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 namespace cudabpf::taping {
 class Taper;
 }
@@ -71,11 +72,11 @@ struct CaptureFlags {
   std::string keep_size;
 
   void add_to(CLI::App& app, bool traces_machine);
-  // Those that top has, too.
-  void add_profile_to(CLI::App& app);
-  void add_library_to(CLI::App& app);
-  void add_ring_size_to(CLI::App& app);
+  // Those that top or metrics have, too.
+  CLI::Option* add_duration_to(CLI::App& app);
   void add_watch_hang_to(CLI::App& app);
+  void add_what_is_counted_to(CLI::App& app);  // --profile, --library, --ring-size
+  void add_kernel_count_to(CLI::App& app);     // only these two: their --kernel records nothing
   // --gpu, where the traced programs can be given a library.
   void add_gpu_to(CLI::App& app);
   // The same of all programs that were given the library already.
@@ -105,6 +106,9 @@ struct CaptureFlags {
   Result<std::uint64_t> most_bytes() const;   // 0: no limit
 
  private:
+  void add_profile_to(CLI::App& app);
+  void add_library_to(CLI::App& app);
+  void add_ring_size_to(CLI::App& app);
   void add_shapes_and_lines_to(CLI::App& app);
   // When the trace ends, and into which files it goes.
   void add_ends_and_files(CLI::App& app);

@@ -7,12 +7,16 @@
 
 namespace cudabpf::cli {
 
+std::string without_ending(std::string path) {
+  for (std::string_view ending : {".zst", ".jsonl"})
+    if (path.size() > ending.size() && path.ends_with(ending))
+      path.resize(path.size() - ending.size());
+  return path;
+}
+
 std::string name_of_trace(const std::string& path) {
   if (path == "-") return "trace";
-  std::string name = std::filesystem::path(path).filename();
-  for (std::string_view ending : {".zst", ".jsonl"})
-    if (name.size() > ending.size() && name.ends_with(ending))
-      name.resize(name.size() - ending.size());
+  std::string name = without_ending(std::filesystem::path(path).filename());
   constexpr std::size_t PART = 5;  // ".0001", of a rotated trace
   std::size_t end = name.size() > PART ? name.size() - PART : name.size();
   bool rotated = end < name.size() && name[end] == '.' &&

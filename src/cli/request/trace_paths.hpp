@@ -8,6 +8,9 @@
 
 namespace cudabpf::cli {
 
+// Without ".jsonl" and ".zst".
+std::string without_ending(std::string path);
+
 // What a trace is called, without what its kind adds: "traces/t.0001.jsonl.zst" -> "t".
 std::string name_of_trace(const std::string& path);
 

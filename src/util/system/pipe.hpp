@@ -4,6 +4,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <string_view>
+
 #include "util/result.hpp"
 #include "util/system/fd.hpp"
 
@@ -17,6 +20,17 @@ inline Result<Pipe> make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error("making a pipe");
   return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
+// False: nobody reads it any more.
+inline bool write_all(const Fd& to_write, std::string_view text) {
+  while (!text.empty()) {
+    ssize_t written = ::write(to_write.get(), text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
 }
 
 }  // namespace cudabpf
