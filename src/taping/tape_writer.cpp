@@ -21,15 +21,6 @@ std::optional<std::string> why_not_again(std::string_view kernel) {
   return std::nullopt;
 }
 
-bundle::ImageKind kind_of(std::string_view image) {
-  constexpr std::string_view ELF =
-      "\x7f"
-      "ELF";
-  constexpr std::string_view FAT_BINARY = "\x50\xed\x55\xba";
-  if (image.starts_with(ELF)) return bundle::ImageKind::cubin;
-  return image.starts_with(FAT_BINARY) ? bundle::ImageKind::fat_binary : bundle::ImageKind::ptx;
-}
-
 std::vector<bundle::JitOption> options_in(std::string_view pairs) {
   std::vector<bundle::JitOption> options;
   for (; pairs.size() >= 16; pairs.remove_prefix(16)) {
@@ -266,7 +257,7 @@ Result<std::optional<std::uint32_t>> TapeWriter::module(std::uint64_t owner) {
   }
   std::optional<std::uint32_t>& place = modules_[owner];
   if (!code) return std::optional<std::uint32_t>();
-  made.image = TRY(folder_.add_image(kind_of(*code), *code));
+  made.image = TRY(folder_.add_image(bundle::kind_of(*code), *code));
   place = static_cast<std::uint32_t>(manifest_.modules.size());
   manifest_.modules.push_back(std::move(made));
   if (owner) placed_.push_back({*place, owner});

@@ -38,12 +38,9 @@ Result<std::string> whole_file(const std::string& path) {
 // The driver looks at the first bytes, and trusts the sizes that come after them.
 bool is_code(const std::string& bytes) {
   constexpr std::size_t LEAST = 64;
-  bool is_elf = bytes.starts_with(
-           "\x7f"
-           "ELF"),
-       is_fat = bytes.starts_with("\x50\xed\x55\xba");
+  bool is_binary = bundle::kind_of(bytes) != bundle::ImageKind::ptx;
   bool is_text = bytes.find('\0') >= bytes.size() - std::min<std::size_t>(bytes.size(), 1);
-  return ((is_elf || is_fat) && bytes.size() >= LEAST) ||
+  return (is_binary && bytes.size() >= LEAST) ||
          (is_text && bytes.find(".version") != std::string::npos);
 }
 

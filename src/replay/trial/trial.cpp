@@ -79,7 +79,7 @@ class Rehearsal {
   std::vector<Range> pieces() const {
     std::vector<Range> all;
     for (const Occurrence& one : occurrences_)
-      for (const Range& range : ranges_out(one)) all.push_back(range);
+      for (const Range& range : ranges_of(one.out)) all.push_back(range);
     all = merged(std::move(all));
     return all.empty() ? all : joined(all, {{all.front().begin, all.back().end}}, NEAR_BY);
   }
@@ -189,9 +189,7 @@ class Rehearsal {
 
   static std::vector<Addresses> but_not(const std::vector<Addresses>& changed,
                                         const std::vector<Addresses>& usual) {
-    std::vector<Range> left = merged(ranges_of(changed));
-    for (const Range& one : ranges_of(usual)) left = without(left, one);
-    return addresses_of(left);
+    return addresses_of(without_all(merged(ranges_of(changed)), ranges_of(usual)));
   }
 
   void fail(const Answer& answer) {

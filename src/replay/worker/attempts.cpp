@@ -20,11 +20,6 @@ void add_byte_at(std::vector<Range>& ranges, std::uint64_t address) {
     ranges.push_back({address, address + 1});
 }
 
-std::vector<Range> less(std::vector<Range> ranges, const std::vector<Range>& gone) {
-  for (const Range& one : gone) ranges = without(ranges, one);
-  return ranges;
-}
-
 }  // namespace
 
 Result<> Attempts::find_occurrences() {
@@ -92,7 +87,7 @@ Result<std::vector<Range>> Attempts::sort_out(const Occurrence& occurrence,
     }
     judge(range, false);
   }
-  return joined(rounded(merged(std::move(doubtful)), GRANULE), ranges_out(occurrence), 1);
+  return joined(rounded(merged(std::move(doubtful)), GRANULE), ranges_of(occurrence.out), 1);
 }
 
 Result<bool> Attempts::is_as_expected(const Occurrence& occurrence,
@@ -109,16 +104,16 @@ Result<bool> Attempts::is_as_expected(const Occurrence& occurrence,
 // depends on what is; so these parts are poisoned one by one.
 Result<Poisoned> Attempts::poison(const Occurrence& occurrence, const std::vector<Range>& where) {
   constexpr std::size_t MOST_PARTS = 32, MOST_RANGES = 100'000;
-  std::vector<Range> out = joined(ranges_out(occurrence), where, 1), written;
+  std::vector<Range> out = joined(ranges_of(occurrence.out), where, 1), written;
   auto doubtful = TRY(sort_out(occurrence, out, written));
   if (!doubtful.empty()) {
-    written = less(merged(std::move(written)), doubtful);
+    written = without_all(merged(std::move(written)), doubtful);
     auto parts = joined(doubtful, out, NEAR_BY);
     for (std::size_t i = 0; i < std::min(parts.size(), MOST_PARTS); i++) {
       std::vector<Range> more;
       if (!TRY(sort_out(occurrence, {parts[i]}, more)).empty()) continue;
       written.insert(written.end(), more.begin(), more.end());
-      doubtful = less(std::move(doubtful), {parts[i]});
+      doubtful = without(doubtful, parts[i]);
     }
   }
   written = merged(std::move(written));
@@ -170,10 +165,10 @@ void Attempts::compare(const Occurrence& occurrence, const Left& left,
 }
 
 Result<> Attempts::find_touched(const Occurrence& occurrence, Attempted& sums) {
-  std::vector<Range> out = ranges_out(occurrence), touched = ranges_of(sums.touched);
+  std::vector<Range> out = ranges_of(occurrence.out), touched = ranges_of(sums.touched);
   for (const Occurrence::Part& part : occurrence.in) {
     if (!bench_->code().has(part.range.begin)) continue;
-    for (const Range& rest : less({part.range}, parts_in(out, part.range))) {
+    for (const Range& rest : without_all({part.range}, parts_in(out, part.range))) {
       auto given = bytes(part.bytes).substr(rest.begin - part.range.begin, rest.size());
       auto differs = differences_between(given, TRY(view_.read(rest)), rest);
       for (const Range& granules : joined(rounded(differs, GRANULE), {rest}, 1))
@@ -199,10 +194,10 @@ Result<> Attempts::attempt(const Request& request, Answer& answer) {
     compare(occurrences_[number], left, poisoned[number], poison, answer.attempted[number]);
     TRY(find_touched(occurrences_[number], answer.attempted[number]));
   }
-  std::vector<Range> given;  // the same for all; of granules that it shares nothing can be said
-  for (const Occurrence::Part& part : occurrences_.front().in) given.push_back(part.range);
+  // The same for all; of granules that it shares nothing can be said.
+  std::vector<Range> given = ranges_of(occurrences_.front().in);
   auto changed = view_.changes(before, TRY(view_.fingerprints()));
-  answer.strayed = addresses_of(less(std::move(changed), rounded(given, GRANULE)));
+  answer.strayed = addresses_of(without_all(std::move(changed), rounded(given, GRANULE)));
   return ok();
 }
 
