@@ -113,9 +113,7 @@ bundle::Operation TapeWriter::operation_of(const KeptCall& call, Action action) 
 // The handle 2 is the default stream of the thread that uses it; so is 0 in functions that say so.
 std::uint32_t TapeWriter::stream(const KeptCall& call, std::uint64_t handle) {
   constexpr std::uint64_t LEGACY = 1, OF_THREAD = 2;
-  bool per_thread =
-      call.function->symbol.ends_with("_ptsz") || call.function->symbol.ends_with("_ptds");
-  if (!handle && per_thread) handle = OF_THREAD;
+  if (!handle && is_for_threads(call.function->symbol)) handle = OF_THREAD;
   if (handle == LEGACY) handle = 0;
   std::pair<std::uint64_t, std::uint32_t> key{handle, handle == OF_THREAD ? call.tid : 0};
   auto [known, is_new] = streams_.try_emplace(key, manifest_.streams.size());
@@ -277,13 +275,11 @@ Result<std::optional<std::string>> TapeWriter::code_in(const Payload& payload) {
 // ----- memory
 
 Result<> TapeWriter::add_set(const KeptCall& call) {
-  std::string_view name = call.function->name;
+  const SizeRule& size = call.function->size;
   bundle::Operation operation = operation_of(call, Action::set);
   bundle::Set& set = operation.set.emplace();
-  bool of_rows = name.starts_with("cuMemsetD2D");
-  std::string_view bits =
-      name.substr(of_rows ? sizeof("cuMemsetD2D") - 1 : sizeof("cuMemsetD") - 1);
-  set.element = bits.starts_with("32") ? 4 : bits.starts_with("16") ? 2 : 1;
+  bool of_rows = size.times >= 0;  // their width times their number
+  set.element = size.unit;
   set.to.address = Address{call.word(0)};
   set.to.pitch = of_rows ? call.word(1) : 0;
   set.value = static_cast<std::uint32_t>(call.word(of_rows ? 2 : 1));
@@ -316,28 +312,23 @@ Result<> TapeWriter::add_memory(const KeptCall& call) {
 
 bool TapeWriter::add_event(const KeptCall& call, bundle::Operation& operation) {
   const Meaning& meaning = call.function->meaning;
-  auto named = [&](Role role) {
-    for (const Argument& argument : call.function->arguments)
-      if (argument.role == role && !argument.out && argument.word >= 0)
-        return call.word(static_cast<std::size_t>(argument.word));
-    return std::uint64_t{0};
-  };
   Action action = Action::record;
   if (meaning.event == EventEffect::wait)
     action = Action::wait;
-  else if (call.function->name == "cuEventQuery" || call.function->name == "cuEventSynchronize")
+  else if (meaning.event == EventEffect::query ||
+           (meaning.work == Work::wait && call.function->op == Op::event))
     action = Action::await;
   else if (meaning.event != EventEffect::record)
     return false;
   if (action == Action::await && call.result != 0) return false;  // it was not done yet
   operation = operation_of(call, action);
-  operation.event = event(named(Role::event));
+  operation.event = event(given_to(call, Role::event));
   return true;
 }
 
 bool TapeWriter::add_wait(const KeptCall& call, bundle::Operation& operation) {
   const Function& function = *call.function;
-  bool queries = function.name == "cuStreamQuery";
+  bool queries = function.meaning.stream == StreamEffect::query;
   if (function.meaning.work != Work::wait && !queries) return false;
   if (queries && call.result != 0) return false;
   bool of_stream = call.details.stream.has_value();
