@@ -172,6 +172,12 @@ constexpr std::string_view to_string(Op op) { return OP_NAMES[static_cast<int>(o
 // "CUDA_ERROR_OUT_OF_MEMORY"; empty for an unknown number.
 std::string_view result_name(ApiId api, int result);
 
+// A program may be compiled to use a default stream per thread: it then calls functions with these
+// names.
+constexpr bool is_for_threads(std::string_view symbol) {
+  return symbol.ends_with("_ptsz") || symbol.ends_with("_ptds");
+}
+
 struct Function {
   std::string_view symbol;
   std::string_view name;

@@ -17,7 +17,9 @@ inline void check(CUresult result, const char* call, int line) {
 }
 #define CHECK(call) check((call), #call, __LINE__)
 
-// nothing(); bump(where): adds one to each of 32 numbers; wait(flag): spins until *flag is not 0.
+// nothing(); bump(where): adds one to each of 32 numbers; wait(flag): spins until *flag is not 0;
+// between(words): sets words[16] to 1, then spins until words[0] is not 0; spin(ns): spins for so
+// long.
 inline const char* KERNELS = R"(
 .version 7.0
 .target sm_70
@@ -38,6 +40,28 @@ inline const char* KERNELS = R"(
 again:
   ld.volatile.global.u32 %r1, [%p1];
   setp.eq.u32 %q, %r1, 0;
+  @%q bra again;
+  ret;
+}
+.visible .entry between(.param .u64 words) {
+  .reg .b64 %p<2>; .reg .b32 %r<2>; .reg .pred %q;
+  ld.param.u64 %p1, [words];
+  st.volatile.global.u32 [%p1+64], 1;
+  membar.sys;
+again:
+  ld.volatile.global.u32 %r1, [%p1];
+  setp.eq.u32 %q, %r1, 0;
+  @%q bra again;
+  ret;
+}
+.visible .entry spin(.param .u64 ns) {
+  .reg .b64 %t<4>; .reg .pred %q;
+  ld.param.u64 %t3, [ns];
+  mov.u64 %t1, %globaltimer;
+  add.u64 %t3, %t1, %t3;
+again:
+  mov.u64 %t2, %globaltimer;
+  setp.lt.u64 %q, %t2, %t3;
   @%q bra again;
   ret;
 }

@@ -9,23 +9,6 @@
 
 namespace {
 
-const char* KERNEL = R"(
-.version 7.0
-.target sm_70
-.address_size 64
-.visible .entry between(.param .u64 words) {
-  .reg .b64 %p<2>; .reg .b32 %r<2>; .reg .pred %q;
-  ld.param.u64 %p1, [words];
-  st.volatile.global.u32 [%p1+64], 1;
-  membar.sys;
-again:
-  ld.volatile.global.u32 %r1, [%p1];
-  setp.eq.u32 %q, %r1, 0;
-  @%q bra again;
-  ret;
-}
-)";
-
 long nanoseconds() {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -37,10 +20,7 @@ long nanoseconds() {
 int main(int argc, char** argv) {
   long rounds = option(argc, argv, "--rounds", 1000);
   Device device;
-  CUmodule module = nullptr;
-  CUfunction between = nullptr;
-  CHECK(cuModuleLoadData(&module, KERNEL));
-  CHECK(cuModuleGetFunction(&between, module, "between"));
+  CUfunction between = device.kernel("between");
   void* memory = nullptr;
   CHECK(cuMemHostAlloc(&memory, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
   CUdeviceptr seen_by_gpu = 0;
@@ -65,5 +45,4 @@ int main(int argc, char** argv) {
     CHECK(cuStreamSynchronize(stream));
     std::printf("%ld\t%ld\t%ld\t%ld\n", launched, seen, ends, nanoseconds());
   }
-  CHECK(cuModuleUnload(module));
 }

@@ -6,35 +6,11 @@
 
 #include "driver.hpp"
 
-namespace {
-
-const char* KERNEL = R"(
-.version 7.0
-.target sm_70
-.address_size 64
-.visible .entry spin(.param .u64 ns) {
-  .reg .b64 %t<4>; .reg .pred %q;
-  ld.param.u64 %t3, [ns];
-  mov.u64 %t1, %globaltimer;
-  add.u64 %t3, %t1, %t3;
-again:
-  mov.u64 %t2, %globaltimer;
-  setp.lt.u64 %q, %t2, %t3;
-  @%q bra again;
-  ret;
-}
-)";
-
-}  // namespace
-
 int main(int argc, char** argv) {
   long rounds = option(argc, argv, "--rounds", 200), busy = option(argc, argv, "--busy", 3000),
        rest = option(argc, argv, "--rest", 2000);
   Device device;
-  CUmodule module = nullptr;
-  CUfunction spin = nullptr;
-  CHECK(cuModuleLoadData(&module, KERNEL));
-  CHECK(cuModuleGetFunction(&spin, module, "spin"));
+  CUfunction spin = device.kernel("spin");
   CUstream streams[2];
   for (CUstream& stream : streams) CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   unsigned long long ns = static_cast<unsigned long long>(busy) * 1000;
@@ -47,5 +23,4 @@ int main(int argc, char** argv) {
   }
   std::printf("{\"rounds\":%ld,\"busy_us\":%ld,\"rest_us\":%ld}\n", rounds, busy * rounds,
               rest * (rounds - 1));
-  CHECK(cuModuleUnload(module));
 }

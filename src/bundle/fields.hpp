@@ -214,9 +214,9 @@ class Reading {
   }
 
   void address(const Json& json, Address& to) {
-    constexpr std::size_t MOST_DIGITS = 16;
+    constexpr std::size_t MAX_DIGITS = 16;
     std::string text = json.is_string() ? json.get<std::string>() : std::string();
-    if (!text.starts_with("0x") || text.size() == 2 || text.size() > 2 + MOST_DIGITS ||
+    if (!text.starts_with("0x") || text.size() == 2 || text.size() > 2 + MAX_DIGITS ||
         text.find_first_not_of("0123456789abcdef", 2) != std::string::npos)
       return wrong("not an address");
     to.value = std::stoull(text.substr(2), nullptr, 16);

@@ -23,10 +23,6 @@ constexpr std::uint64_t MAX_MANIFEST = std::uint64_t{256} << 20;
 constexpr std::uint64_t MAX_IMAGE = std::uint64_t{2} << 30;
 constexpr std::size_t MAX_LINE = std::size_t{64} << 20;  // a graph's nodes are in one
 
-std::string file_of(const Image& image) {
-  return fmt::format("{}.{}", image.hash, IMAGE_KINDS[static_cast<std::size_t>(image.kind)]);
-}
-
 Result<> write_at(const Fd& file, std::string_view bytes, std::uint64_t offset,
                   const std::string& name) {
   while (!bytes.empty()) {

@@ -82,6 +82,19 @@ Error not_one(const std::string& why) { return {"it is not a capture folder: " +
 
 }  // namespace
 
+ImageKind kind_of(std::string_view code) {
+  constexpr std::string_view ELF =
+      "\x7f"
+      "ELF";
+  constexpr std::string_view FAT_BINARY = "\x50\xed\x55\xba";
+  if (code.starts_with(ELF)) return ImageKind::cubin;
+  return code.starts_with(FAT_BINARY) ? ImageKind::fat_binary : ImageKind::ptx;
+}
+
+std::string file_of(const Image& image) {
+  return fmt::format("{}.{}", image.hash, IMAGE_KINDS[static_cast<std::size_t>(image.kind)]);
+}
+
 bool is_in(const Extent& extent, const Manifest& manifest) {
   return extent.offset <= manifest.data_size && extent.size <= manifest.data_size - extent.offset;
 }

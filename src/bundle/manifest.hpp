@@ -37,6 +37,9 @@ enum class ImageKind : std::uint8_t { cubin, fat_binary, ptx };
 inline constexpr std::array<std::string_view, 3> IMAGE_KINDS = {"cubin", "fatbin", "ptx"};
 constexpr const auto& names_of(ImageKind) { return IMAGE_KINDS; }
 
+// By its first bytes.
+ImageKind kind_of(std::string_view code);
+
 // Code as a program gave it to the driver: images/HASH.KIND.
 struct Image {
   std::string hash;  // its SHA-256
@@ -45,6 +48,7 @@ struct Image {
   bool operator==(const Image&) const = default;
 };
 DESCRIBE(Image, hash, kind, size)
+std::string file_of(const Image& image);  // within images/
 
 struct JitOption {
   std::uint32_t option = 0;  // a CUjit_option
@@ -100,6 +104,9 @@ enum class BlockKind : std::uint8_t { device, managed, pinned, mapped };
 inline constexpr std::array<std::string_view, 4> BLOCK_KINDS = {"device", "managed", "pinned",
                                                                 "mapped"};
 constexpr const auto& names_of(BlockKind) { return BLOCK_KINDS; }
+constexpr bool is_on_host(BlockKind kind) {
+  return kind == BlockKind::pinned || kind == BlockKind::mapped;
+}
 
 struct Block {  // live memory of the program
   Address address;

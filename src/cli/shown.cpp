@@ -125,7 +125,10 @@ Page page_for(std::FILE* to) {
 }
 
 Result<> become_reader() {
-  static const Result<> DONE = become_caller();
+  static const Result<> DONE = [] {
+    std::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is an error, as a full disk is
+    return become_caller();
+  }();
   return DONE;
 }
 

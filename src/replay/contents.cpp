@@ -87,8 +87,7 @@ std::vector<std::string> against(const Manifest& manifest, const Gpu& gpu) {
         captured.minor, has_ptx ? ", but for that in PTX" : "", gpu.name, gpu.major, gpu.minor));
   std::uint64_t memory = 0;
   for (const bundle::Block& block : manifest.blocks)
-    if (block.kind == bundle::BlockKind::device || block.kind == bundle::BlockKind::managed)
-      memory = saturating_sum(memory, block.size);
+    if (!bundle::is_on_host(block.kind)) memory = saturating_sum(memory, block.size);
   if (memory > gpu.memory)
     reasons.push_back(fmt::format("its memory is {}, and that of {} is {}", human_bytes(memory),
                                   gpu.name, human_bytes(gpu.memory)));

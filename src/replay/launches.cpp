@@ -8,7 +8,7 @@ namespace cudabpf::replay {
 namespace {
 
 // A seed that is new for each launch makes none of them another kind of work.
-constexpr std::size_t MOST_SCALARS = 16;
+constexpr std::size_t MAX_SCALARS = 16;
 
 // Launches that are alike but for their parameters.
 struct Alike {
@@ -34,7 +34,7 @@ std::vector<DistinctLaunch> distinct_launches(const Tape& tape, const Manifest& 
     std::uint32_t place = alike.last;
     if (known != alike.by_scalars.end()) {
       place = known->second;
-    } else if (alike.by_scalars.size() < MOST_SCALARS) {
+    } else if (alike.by_scalars.size() < MAX_SCALARS) {
       place = alike.last = static_cast<std::uint32_t>(all.size());
       alike.by_scalars.emplace(step.scalars, place);
       all.push_back({launch.kernel, launch.grid, launch.block, launch.shared, 0, i, refused});

@@ -8,18 +8,14 @@ namespace {
 
 constexpr std::uint64_t HOST_PAGE = 4096;
 
-bool is_on_host(const bundle::Block& block) {
-  return block.kind == bundle::BlockKind::pinned || block.kind == bundle::BlockKind::mapped;
-}
-
 std::vector<Range> live_at_end(const Manifest& manifest, const Tape& tape) {
   std::vector<Range> live;
   for (const bundle::Block& block : manifest.blocks)
-    if (!is_on_host(block)) live.push_back(range_of(block));
+    if (!bundle::is_on_host(block.kind)) live.push_back(range_of(block));
   live = merged(std::move(live));
   std::vector<Range> made;
   for (const bundle::Operation& operation : tape.operations()) {
-    if (!operation.memory || is_on_host(*operation.memory)) continue;
+    if (!operation.memory || bundle::is_on_host(operation.memory->kind)) continue;
     Range range = range_of(*operation.memory);
     if (operation.action == Action::alloc) made.push_back(range);
     if (operation.action != Action::free) continue;
@@ -54,7 +50,7 @@ std::vector<Range> take_what_lies_between(std::vector<Range>& reserved,
 Layout layout_of(const Manifest& manifest, const Tape& tape) {
   std::vector<Range> device, host, unsettled;
   auto add = [&](const bundle::Block& block) {
-    (is_on_host(block) ? host : device).push_back(range_of(block));
+    (bundle::is_on_host(block.kind) ? host : device).push_back(range_of(block));
   };
   for (const bundle::Block& block : manifest.blocks) add(block);
   for (const bundle::Operation& operation : tape.operations()) {

@@ -45,6 +45,11 @@ std::vector<Range> without(const std::vector<Range>& ranges, const Range& gone) 
   return left;
 }
 
+std::vector<Range> without_all(std::vector<Range> ranges, const std::vector<Range>& gone) {
+  for (const Range& one : gone) ranges = without(ranges, one);
+  return ranges;
+}
+
 std::vector<Range> parts_in(const std::vector<Range>& ranges, const Range& window) {
   std::vector<Range> parts;
   for (auto at = first_behind(ranges, window.begin); at != ranges.end(); ++at) {

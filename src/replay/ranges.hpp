@@ -26,6 +26,8 @@ std::vector<Range> merged(std::vector<Range> ranges);
 std::vector<Range> rounded(const std::vector<Range>& ranges, std::uint64_t unit);
 // What is left without this one.
 std::vector<Range> without(const std::vector<Range>& ranges, const Range& gone);
+// Without any of those.
+std::vector<Range> without_all(std::vector<Range> ranges, const std::vector<Range>& gone);
 // The parts of the ranges that lie in this one.
 std::vector<Range> parts_in(const std::vector<Range>& ranges, const Range& window);
 // Those with less than `gap` bytes between them become one, if no block ends in between. What is in

@@ -10,7 +10,7 @@ namespace cudabpf::replay {
 
 namespace {
 
-constexpr std::size_t MOST_FAILURES = 8;  // of different kernels
+constexpr std::size_t MAX_FAILURES = 8;  // of different kernels
 
 bool has(const std::vector<std::uint32_t>& launches, std::uint32_t launch) {
   return std::count(launches.begin(), launches.end(), launch) > 0;
@@ -75,7 +75,7 @@ Result<> Replayer::find_failure(const std::string& why) {
 
 Result<> Replayer::add_failure(std::uint64_t step, const std::string& why) {
   result_.failures.push_back({description_of(tape_->steps()[step], *manifest_), why});
-  if (result_.failures.size() <= MOST_FAILURES) return ok();
+  if (result_.failures.size() <= MAX_FAILURES) return ok();
   return Error{fmt::format("{} operations failed; the last one: {}: {}", result_.failures.size(),
                            result_.failures.back().what, why),
                {}};

@@ -111,14 +111,14 @@ std::string refusal_of(const Step& step, const Manifest& manifest) {
 
 std::vector<std::size_t> fills_before(const Tape& tape, std::size_t launch,
                                       const Manifest& manifest) {
-  constexpr std::uint64_t MOST_BYTES = 64 << 10;  // larger ones would be timed more than the launch
-  constexpr std::size_t MOST = 16;
+  constexpr std::uint64_t MAX_BYTES = 64 << 10;  // larger ones would be timed more than the launch
+  constexpr std::size_t MAX = 16;
   const std::vector<Step>& steps = tape.steps();
   std::vector<std::size_t> fills;
-  for (std::size_t i = launch; i-- > 0 && fills.size() < MOST;) {
+  for (std::size_t i = launch; i-- > 0 && fills.size() < MAX;) {
     if (steps[i].stream() != steps[launch].stream()) continue;
     if (steps[i].launch || steps[i].copy) break;
-    if (steps[i].set && steps[i].set->rows.bytes() <= MOST_BYTES &&
+    if (steps[i].set && steps[i].set->rows.bytes() <= MAX_BYTES &&
         refusal_of(steps[i], manifest).empty())
       fills.insert(fills.begin(), i);
   }

@@ -3,21 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "taping/kept_call.hpp"
 #include "util/hash.hpp"
 
 namespace cudabpf::taping {
-
-namespace {
-
-std::uint64_t word_of(const Call& call, Role role) {
-  for (const Argument& argument : call.function->arguments)
-    if (argument.role == role && !argument.out && argument.word >= 0 &&
-        static_cast<std::size_t>(argument.word) < call.words.size())
-      return call.words[static_cast<std::size_t>(argument.word)];
-  return 0;
-}
-
-}  // namespace
 
 // ----- following calls
 
@@ -25,7 +14,7 @@ void Graphs::call(const Call& call) {
   const Function& function = *call.function;
   if (function.graph == GraphAction::none || function.layer() != 0 || call.parent) return;
   if (!call.has_return || function.is_failure(call.result)) return;
-  std::uint64_t executable = word_of(call, Role::graph_exec), node = word_of(call, Role::node);
+  std::uint64_t executable = given_to(call, Role::graph_exec), node = given_to(call, Role::node);
   switch (function.graph) {
     case GraphAction::instantiate:
       if (call.outs.empty()) return;
@@ -36,11 +25,8 @@ void Graphs::call(const Call& call) {
       return update(executable, call.payload);
     case GraphAction::set_exec_node:
       return set(executable, node, call.payload);
-    case GraphAction::enable_exec_node: {
-      constexpr std::size_t ENABLED_AT = 2;
-      bool enabled = call.words.size() > ENABLED_AT && static_cast<std::uint32_t>(call.words[2]);
-      return enable(executable, node, enabled);
-    }
+    case GraphAction::enable_exec_node:
+      return enable(executable, node, static_cast<std::uint32_t>(given_to(call, Role::u32)));
     case GraphAction::destroy_exec:
       executables_.erase(executable);
       return;

@@ -1,5 +1,7 @@
 #include "taping/handles.hpp"
 
+#include "taping/kept_call.hpp"
+
 namespace cudabpf::taping {
 
 namespace {
@@ -38,16 +40,15 @@ void Handles::call(const Call& call) {
   } else if (name == "cuModuleGetGlobal" || name == "cuLibraryGetGlobal") {
     variables_[word(call, 2)][std::string(call.text)] = {std::string(call.text), out(call, 0),
                                                          out(call, 1)};
-  } else if (name == "cuStreamCreate" || name == "cuStreamCreateWithPriority") {
+  } else if (function.meaning.stream == StreamEffect::create) {
     constexpr std::uint64_t NON_BLOCKING = 1;
-    streams_[out(call, 0)] = {
-        name == "cuStreamCreate" ? 0 : static_cast<std::int32_t>(word(call, 2)),
-        (word(call, 1) & NON_BLOCKING) != 0};
-  } else if (name == "cuStreamDestroy") {
-    streams_.erase(word(call, 0));
-  } else if (name.starts_with("cuStreamBeginCapture")) {
+    streams_[out(call, 0)] = {static_cast<std::int32_t>(given_to(call, Role::i32)),
+                              (given_to(call, Role::u32) & NON_BLOCKING) != 0};
+  } else if (function.meaning.stream == StreamEffect::destroy) {
+    streams_.erase(given_to(call, Role::stream));
+  } else if (function.graph == GraphAction::begin_capture) {
     captures_++;
-  } else if (name == "cuStreamEndCapture") {
+  } else if (function.graph == GraphAction::end_capture) {
     captures_--;
   } else if (function.meaning.node == NodeWork::host || function.op == Op::memop) {
     waits_for_program_.insert(std::string(name));

@@ -12,6 +12,15 @@ namespace cudabpf::taping {
 
 struct ExecutableGraph;
 
+// The first argument of this kind that is given to the call, or to a kept one; 0: it has none.
+std::uint64_t given_to(const auto& call, Role role) {
+  for (const Argument& argument : call.function->arguments)
+    if (argument.role == role && !argument.out && argument.word >= 0 &&
+        static_cast<std::size_t>(argument.word) < call.words.size())
+      return call.words[static_cast<std::size_t>(argument.word)];
+  return 0;
+}
+
 struct KeptCall {
   explicit KeptCall(const Call& call)
       : function(call.function),

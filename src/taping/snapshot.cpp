@@ -63,8 +63,7 @@ Result<> Snapshots::fill_window(StoppedThread& thread, const Blocks& blocks, std
     const bundle::Block& block = at->second;
     std::uint64_t first = std::max(from, at->first), last = std::min(to, end_of(block));
     if (first >= last) continue;
-    bool on_host =
-        block.kind == bundle::BlockKind::pinned || block.kind == bundle::BlockKind::mapped;
+    bool on_host = bundle::is_on_host(block.kind);
     auto reply = TRY(thread.order(on_host ? abi::CI_COPY_HOST : abi::CI_COPY, first, last - first,
                                   first - from));
     if (reply.result) return failed(first, last - first, reply);

@@ -21,15 +21,6 @@ std::optional<std::string> why_not_again(std::string_view kernel) {
   return std::nullopt;
 }
 
-bundle::ImageKind kind_of(std::string_view image) {
-  constexpr std::string_view ELF =
-      "\x7f"
-      "ELF";
-  constexpr std::string_view FAT_BINARY = "\x50\xed\x55\xba";
-  if (image.starts_with(ELF)) return bundle::ImageKind::cubin;
-  return image.starts_with(FAT_BINARY) ? bundle::ImageKind::fat_binary : bundle::ImageKind::ptx;
-}
-
 std::vector<bundle::JitOption> options_in(std::string_view pairs) {
   std::vector<bundle::JitOption> options;
   for (; pairs.size() >= 16; pairs.remove_prefix(16)) {
@@ -64,14 +55,14 @@ std::vector<bundle::Attribute> attributes_of(const std::vector<abi::ci_kernel>& 
 // Programs may say before each launch how much shared memory it may have (cuDNN does): what a
 // kernel has at last may be less than what some launch was given.
 void allow_shared(bundle::Kernel& kernel, std::uint32_t size) {
-  constexpr std::uint32_t MOST_SHARED = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+  constexpr std::uint32_t MAX_SHARED = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
   auto wanted = static_cast<std::int32_t>(std::min<std::uint32_t>(size, INT32_MAX));
   for (bundle::Attribute& one : kernel.attributes) {
-    if (one.attribute != MOST_SHARED) continue;
+    if (one.attribute != MAX_SHARED) continue;
     one.value = std::max(one.value, wanted);
     return;
   }
-  if (size) kernel.attributes.push_back({MOST_SHARED, wanted});
+  if (size) kernel.attributes.push_back({MAX_SHARED, wanted});
 }
 
 std::uint64_t when(const KeptCall& call) {
@@ -122,9 +113,7 @@ bundle::Operation TapeWriter::operation_of(const KeptCall& call, Action action) 
 // The handle 2 is the default stream of the thread that uses it; so is 0 in functions that say so.
 std::uint32_t TapeWriter::stream(const KeptCall& call, std::uint64_t handle) {
   constexpr std::uint64_t LEGACY = 1, OF_THREAD = 2;
-  bool per_thread =
-      call.function->symbol.ends_with("_ptsz") || call.function->symbol.ends_with("_ptds");
-  if (!handle && per_thread) handle = OF_THREAD;
+  if (!handle && is_for_threads(call.function->symbol)) handle = OF_THREAD;
   if (handle == LEGACY) handle = 0;
   std::pair<std::uint64_t, std::uint32_t> key{handle, handle == OF_THREAD ? call.tid : 0};
   auto [known, is_new] = streams_.try_emplace(key, manifest_.streams.size());
@@ -266,7 +255,7 @@ Result<std::optional<std::uint32_t>> TapeWriter::module(std::uint64_t owner) {
   }
   std::optional<std::uint32_t>& place = modules_[owner];
   if (!code) return std::optional<std::uint32_t>();
-  made.image = TRY(folder_.add_image(kind_of(*code), *code));
+  made.image = TRY(folder_.add_image(bundle::kind_of(*code), *code));
   place = static_cast<std::uint32_t>(manifest_.modules.size());
   manifest_.modules.push_back(std::move(made));
   if (owner) placed_.push_back({*place, owner});
@@ -274,10 +263,9 @@ Result<std::optional<std::uint32_t>> TapeWriter::module(std::uint64_t owner) {
 }
 
 Result<std::optional<std::string>> TapeWriter::code_in(const Payload& payload) {
-  constexpr std::uint64_t MOST = std::uint64_t{1} << 30;
+  constexpr std::uint64_t MAX = std::uint64_t{1} << 30;
   if (payload.state == abi::CI_FILLED) return std::optional(payload.bytes);
-  if (payload.state != abi::CI_ELSEWHERE || payload.size > MOST)
-    return std::optional<std::string>();
+  if (payload.state != abi::CI_ELSEWHERE || payload.size > MAX) return std::optional<std::string>();
   Snapshots memory(folder_, process_);
   return std::optional(
       TRY(memory.read(thread_, payload.at, payload.size, bundle::BlockKind::pinned)));
@@ -286,13 +274,11 @@ Result<std::optional<std::string>> TapeWriter::code_in(const Payload& payload) {
 // ----- memory
 
 Result<> TapeWriter::add_set(const KeptCall& call) {
-  std::string_view name = call.function->name;
+  const SizeRule& size = call.function->size;
   bundle::Operation operation = operation_of(call, Action::set);
   bundle::Set& set = operation.set.emplace();
-  bool of_rows = name.starts_with("cuMemsetD2D");
-  std::string_view bits =
-      name.substr(of_rows ? sizeof("cuMemsetD2D") - 1 : sizeof("cuMemsetD") - 1);
-  set.element = bits.starts_with("32") ? 4 : bits.starts_with("16") ? 2 : 1;
+  bool of_rows = size.times >= 0;  // their width times their number
+  set.element = size.unit;
   set.to.address = Address{call.word(0)};
   set.to.pitch = of_rows ? call.word(1) : 0;
   set.value = static_cast<std::uint32_t>(call.word(of_rows ? 2 : 1));
@@ -325,28 +311,23 @@ Result<> TapeWriter::add_memory(const KeptCall& call) {
 
 bool TapeWriter::add_event(const KeptCall& call, bundle::Operation& operation) {
   const Meaning& meaning = call.function->meaning;
-  auto named = [&](Role role) {
-    for (const Argument& argument : call.function->arguments)
-      if (argument.role == role && !argument.out && argument.word >= 0)
-        return call.word(static_cast<std::size_t>(argument.word));
-    return std::uint64_t{0};
-  };
   Action action = Action::record;
   if (meaning.event == EventEffect::wait)
     action = Action::wait;
-  else if (call.function->name == "cuEventQuery" || call.function->name == "cuEventSynchronize")
+  else if (meaning.event == EventEffect::query ||
+           (meaning.work == Work::wait && call.function->op == Op::event))
     action = Action::await;
   else if (meaning.event != EventEffect::record)
     return false;
   if (action == Action::await && call.result != 0) return false;  // it was not done yet
   operation = operation_of(call, action);
-  operation.event = event(named(Role::event));
+  operation.event = event(given_to(call, Role::event));
   return true;
 }
 
 bool TapeWriter::add_wait(const KeptCall& call, bundle::Operation& operation) {
   const Function& function = *call.function;
-  bool queries = function.name == "cuStreamQuery";
+  bool queries = function.meaning.stream == StreamEffect::query;
   if (function.meaning.work != Work::wait && !queries) return false;
   if (queries && call.result != 0) return false;
   bool of_stream = call.details.stream.has_value();

@@ -1,6 +1,7 @@
 #include "analyze/derived/derived_fields.hpp"
 
 #include "analyze/derived/gpu_samples.hpp"
+#include "cudabpf/cuda_api.hpp"
 
 namespace cudabpf::analyze {
 
@@ -26,14 +27,11 @@ void DerivedFields::fill_in(Line& line) {
   line.sample = &sample_;
 }
 
-// A program may be compiled to use a default stream per thread: it then calls functions with these
-// names.
 bool DerivedFields::is_for_threads(Name symbol) {
   if (symbol.id >= symbols_.size()) symbols_.resize(names_.size());
   Symbol& known = symbols_[symbol.id];
   if (known == Symbol::not_looked_at) {
-    std::string_view text = names_.text(symbol);
-    bool for_threads = text.ends_with("_ptsz") || text.ends_with("_ptds");
+    bool for_threads = cudabpf::is_for_threads(names_.text(symbol));
     known = for_threads ? Symbol::for_threads : Symbol::plain;
   }
   return known == Symbol::for_threads;

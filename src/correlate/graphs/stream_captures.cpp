@@ -14,7 +14,7 @@ std::size_t StreamCaptures::StreamHash::operator()(const Stream& stream) const {
 StreamCaptures::Stream StreamCaptures::stream_of(const Call& call) {
   constexpr std::uint64_t DEFAULT = 0, LEGACY = 1, OF_THREAD = 2;  // CU_STREAM_PER_THREAD
   std::uint64_t handle = call.details.stream.value_or(DEFAULT);
-  if (handle == DEFAULT) handle = call.function->symbol.ends_with("_ptsz") ? OF_THREAD : LEGACY;
+  if (handle == DEFAULT) handle = is_for_threads(call.function->symbol) ? OF_THREAD : LEGACY;
   return {handle, handle == OF_THREAD ? call.tid : 0};
 }
 

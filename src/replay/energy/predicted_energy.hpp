@@ -39,10 +39,8 @@ struct LaunchEnergy {
 struct PredictedEnergy {
   std::optional<double> idle_w;  // while the GPU did nothing
   double idle_window_s = 0;
-  std::optional<double> launching_j;   // what it takes to hand the GPU one operation, above idle
-  std::uint64_t handed = 0;            // operations that the host hands it for the tape
-  std::vector<LaunchEnergy> launches;  // those that use most on the tape first
-  double above_idle_j = 0;             // all launches of the tape that were measured
+  std::vector<LaunchEnergy> launches;            // those that use most on the tape first
+  double above_idle_j = 0;                       // all launches of the tape that were measured
   std::uint64_t measured = 0, not_measured = 0;  // launches of the tape
   std::uint64_t copies = 0;                      // and fills, which are not measured
   std::optional<MeasuredIteration> tape, program;

@@ -1,7 +1,6 @@
 #include "replay/export/exported_folder.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -29,9 +28,6 @@ std::uint64_t bytes_in(const std::vector<Occurrence::Part>& parts) {
   return size;
 }
 
-std::string image_file(const bundle::Image& image) {
-  return fmt::format("images/{}.{}", image.hash,
-                     bundle::IMAGE_KINDS[static_cast<std::size_t>(image.kind)]);
-}
+std::string image_file(const bundle::Image& image) { return "images/" + bundle::file_of(image); }
 
 }  // namespace cudabpf::replay

@@ -36,7 +36,7 @@ std::uint64_t fingerprint_of(std::string_view bytes) {
 
 std::vector<Range> differences_between(std::string_view a, std::string_view b, const Range& range) {
   constexpr std::uint64_t VALUE = 8;
-  constexpr std::size_t MOST = 256;
+  constexpr std::size_t MAX = 256;
   std::vector<Range> all;
   for (std::size_t i = 0; i < a.size(); i++) {
     if (a[i] == b[i]) continue;
@@ -48,8 +48,8 @@ std::vector<Range> differences_between(std::string_view a, std::string_view b, c
       all.push_back({begin, end});
     i = end - range.begin - 1;
   }
-  if (all.size() > MOST) all = joined(rounded(all, GRANULE), {range}, 1);
-  if (all.size() > MOST) all = {{all.front().begin, all.back().end}};
+  if (all.size() > MAX) all = joined(rounded(all, GRANULE), {range}, 1);
+  if (all.size() > MAX) all = {{all.front().begin, all.back().end}};
   return all;
 }
 

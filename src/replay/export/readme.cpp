@@ -25,10 +25,9 @@ std::string occurrence_rows(const ExportedKernel& made, const ExportedFolder& fo
   for (std::size_t i = 0; i < folder.occurrences.size(); i++) {
     const Occurrence& occurrence = folder.occurrences[i];
     const bundle::Launch& launch = folder.launch_of(occurrence);
-    std::uint64_t varying = 0;
-    if (i < made.extracted.launches.size())
-      for (const Addresses& range : made.extracted.launches[i].not_deterministic)
-        varying += range.size;
+    std::uint64_t varying = i < made.extracted.launches.size()
+                                ? size_of(made.extracted.launches[i].not_deterministic)
+                                : 0;
     rows += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n",
                         folder.tape->steps()[occurrence.step].operation->call,
                         dim_text(launch.grid), dim_text(launch.block), with_commas(launch.shared),

@@ -17,11 +17,11 @@ namespace cudabpf::replay {
 namespace {
 
 Result<std::string> whole_file(const std::string& path) {
-  constexpr std::int64_t MOST = std::int64_t{2} << 30;
+  constexpr std::int64_t MAX = std::int64_t{2} << 30;
   Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0) return errno_error("open " + path);
-  if (!S_ISREG(status.st_mode) || status.st_size > MOST)
+  if (!S_ISREG(status.st_mode) || status.st_size > MAX)
     return Error{path + " is no file with code", {}};
   std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
   std::size_t filled = 0;
@@ -38,12 +38,9 @@ Result<std::string> whole_file(const std::string& path) {
 // The driver looks at the first bytes, and trusts the sizes that come after them.
 bool is_code(const std::string& bytes) {
   constexpr std::size_t LEAST = 64;
-  bool is_elf = bytes.starts_with(
-           "\x7f"
-           "ELF"),
-       is_fat = bytes.starts_with("\x50\xed\x55\xba");
+  bool is_binary = bundle::kind_of(bytes) != bundle::ImageKind::ptx;
   bool is_text = bytes.find('\0') >= bytes.size() - std::min<std::size_t>(bytes.size(), 1);
-  return ((is_elf || is_fat) && bytes.size() >= LEAST) ||
+  return (is_binary && bytes.size() >= LEAST) ||
          (is_text && bytes.find(".version") != std::string::npos);
 }
 
@@ -59,8 +56,8 @@ Result<Handle> GpuCode::function_in(Handle module, const std::string& name,
     return Error{lacks + ", and this driver does not say which ones it has", {}};
   unsigned count = 0;
   TRY(driver_->function_count(&count, module));
-  constexpr unsigned MOST = 1 << 16;
-  std::vector<Handle> functions(std::min(count, MOST));
+  constexpr unsigned MAX = 1 << 16;
+  std::vector<Handle> functions(std::min(count, MAX));
   if (!functions.empty())
     TRY(driver_->list_functions(functions.data(), static_cast<unsigned>(functions.size()), module));
   std::string names;

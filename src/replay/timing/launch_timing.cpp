@@ -15,7 +15,7 @@ namespace {
 
 constexpr unsigned BESIDE = 1;  // a stream that is not ordered with the legacy default stream
 constexpr std::uint64_t BURST_NS = 2'000'000;  // long enough for events
-constexpr std::uint32_t MOST_WARM = 100, MOST_COLD = 20, MOST_IN_TURN = 10, LEAST = 2;
+constexpr std::uint32_t MAX_WARM = 100, MAX_COLD = 20, MAX_IN_TURN = 10, LEAST = 2;
 
 Burst::Work one_after_other(Burst::Work first, Burst::Work second) {
   return [first = std::move(first), second = std::move(second)](Handle stream) {
@@ -61,7 +61,7 @@ Result<std::uint32_t> LaunchTiming::repetitions(const Burst::Work& work) {
   TRY(few.warm_up());
   std::uint64_t one = BURST_NS;
   for (int i = 0; i < TRIES; i++) one = std::clamp<std::uint64_t>(TRY(ns_of(few)) / LEAST, 1, one);
-  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(BURST_NS / one, LEAST, MOST_WARM));
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(BURST_NS / one, LEAST, MAX_WARM));
 }
 
 Result<> LaunchTiming::time_warm(const Burst::Work& work, std::uint32_t samples,
@@ -92,10 +92,10 @@ Result<> LaunchTiming::time_after(const Burst::Work& before, const Burst::Work& 
 }
 
 std::vector<std::size_t> LaunchTiming::before(std::size_t step) const {
-  constexpr std::size_t MOST = 8;  // what these left in the cache is most of what a launch reads
+  constexpr std::size_t MAX = 8;  // what these left in the cache is most of what a launch reads
   const std::vector<Step>& steps = player_->tape().steps();
   std::vector<std::size_t> launches{step}, all;
-  for (std::size_t i = step; i-- > 0 && launches.size() <= MOST;)
+  for (std::size_t i = step; i-- > 0 && launches.size() <= MAX;)
     if (steps[i].launch && steps[i].stream() == steps[step].stream() &&
         !player_->skipped_steps().contains(i))
       launches.insert(launches.begin(), i);
@@ -152,7 +152,7 @@ Result<> LaunchTiming::time_in_turn(std::size_t step, std::uint32_t samples,
   Silence silence;
   Burst::Work flush = [this](Handle stream) { return flush_.run(stream); };
   Burst::Work lead = one_after_other(flush, work_of(before(step))), work = work_of({step});
-  std::uint32_t count = std::min(times.launches, MOST_IN_TURN);
+  std::uint32_t count = std::min(times.launches, MAX_IN_TURN);
   TRY(time_after(lead, work, count, samples, times.in_turn_ns, bring_back));
   // Only a sample's first launch has memory as it is in the program. A later one that finds nothing
   // left to do ends sooner, which shows where one launch is long enough for the clock.
@@ -182,7 +182,7 @@ Result<IsolatedTime> LaunchTiming::time(std::size_t step, std::uint32_t samples,
   times.launches = TRY(repetitions(one_after_other(fill, work)));
   TRY(fills.empty() ? time_warm(work, samples, times)
                     : time_after(fill, work, times.launches, samples, times.warm_ns, {}));
-  std::uint32_t count = std::min(times.launches, MOST_COLD);
+  std::uint32_t count = std::min(times.launches, MAX_COLD);
   Burst::Work flush_all = [this](Handle stream) { return flush_.run_all(stream); };
   TRY(time_after(one_after_other(flush_all, fill), work, count, samples, times.cold_ns, {}));
   if (bring_back) TRY(time_in_turn(step, samples, bring_back, times));

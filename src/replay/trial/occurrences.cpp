@@ -22,24 +22,17 @@ std::optional<Occurrence::Part> part_of_copy(const bundle::Copy& copy) {
   return Occurrence::Part{{address->value, address->value + copy.rows.width}, *copy.data};
 }
 
-std::vector<Range> merged_ranges(const std::vector<Occurrence::Part>& parts) {
-  std::vector<Range> all;
-  all.reserve(parts.size());
-  for (const Occurrence::Part& part : parts) all.push_back(part.range);
-  return merged(std::move(all));
-}
-
 bool is_within(const bundle::Set& set, const std::vector<Occurrence::Part>& given) {
   std::uint64_t at = set.to.address->value;
   return set.rows.height == 1 && set.rows.depth == 1 &&
-         have(merged_ranges(given), {at, at + set.rows.bytes()});
+         have(ranges_of(given), {at, at + set.rows.bytes()});
 }
 
 bool are_independent(const std::vector<Occurrence>& all) {
-  std::vector<Range> given = merged_ranges(all.front().in);
+  std::vector<Range> given = ranges_of(all.front().in);
   return std::all_of(all.begin(), all.end(), [&](const Occurrence& one) {
-    std::vector<Range> left = merged_ranges(one.out);
-    return merged_ranges(one.in) == given &&
+    std::vector<Range> left = ranges_of(one.out);
+    return ranges_of(one.in) == given &&
            std::all_of(left.begin(), left.end(),
                        [&](const Range& out) { return have(given, out); });
   });
@@ -47,10 +40,10 @@ bool are_independent(const std::vector<Occurrence>& all) {
 
 }  // namespace
 
-std::vector<Range> ranges_out(const Occurrence& occurrence) {
+std::vector<Range> ranges_of(const std::vector<Occurrence::Part>& parts) {
   std::vector<Range> all;
-  all.reserve(occurrence.out.size());
-  for (const Occurrence::Part& part : occurrence.out) all.push_back(part.range);
+  all.reserve(parts.size());
+  for (const Occurrence::Part& part : parts) all.push_back(part.range);
   return merged(std::move(all));
 }
 

@@ -24,8 +24,8 @@ struct Occurrence {
   std::vector<Part> out;  // what is copied to the host after it, with what is expected there
 };
 
-// What of memory it writes, merged.
-std::vector<Range> ranges_out(const Occurrence& occurrence);
+// Merged.
+std::vector<Range> ranges_of(const std::vector<Occurrence::Part>& parts);
 
 // Nothing: the tape has something else, or does not copy the same ranges before each launch, with
 // all that any launch writes among them.

@@ -79,18 +79,18 @@ class Rehearsal {
   std::vector<Range> pieces() const {
     std::vector<Range> all;
     for (const Occurrence& one : occurrences_)
-      for (const Range& range : ranges_out(one)) all.push_back(range);
+      for (const Range& range : ranges_of(one.out)) all.push_back(range);
     all = merged(std::move(all));
     return all.empty() ? all : joined(all, {{all.front().begin, all.back().end}}, NEAR_BY);
   }
 
   // False: with poison there, it fails.
   Result<bool> try_poison(const std::vector<Range>& within) {
-    constexpr std::chrono::seconds MOST(5);  // it takes milliseconds, or hangs
+    constexpr std::chrono::seconds MAX(5);  // it takes milliseconds, or hangs
     TRY(ready_original());
     Request poison = request(Task::poison);
     poison.within = addresses_of(within);
-    Answer answer = original_->ask(poison, MOST);
+    Answer answer = original_->ask(poison, MAX);
     if (answer.error) {
       why_not_poisoned_ = *answer.error;
       original_.reset();
@@ -109,13 +109,13 @@ class Rehearsal {
   // A kernel that follows a pointer or an index in what it also writes may fault, and one that
   // waits there for a flag waits for ever: then its pieces are tried one by one.
   Result<> find_poison() {
-    constexpr std::size_t MOST_PIECES = 8;
+    constexpr std::size_t MAX_PIECES = 8;
     std::vector<Range> all = pieces();
     if (TRY(try_poison(all))) return ok();
     std::sort(all.begin(), all.end(),
               [](const Range& a, const Range& b) { return a.size() > b.size(); });
     std::uint64_t whole = size_of(all), left = whole;
-    for (std::size_t i = 0; i < std::min(all.size(), MOST_PIECES); i++) {
+    for (std::size_t i = 0; i < std::min(all.size(), MAX_PIECES); i++) {
       if (left == all.back().size()) break;  // only the last is left, so that is why
       if (TRY(try_poison({all[i]}))) left -= all[i].size();
     }
@@ -189,9 +189,7 @@ class Rehearsal {
 
   static std::vector<Addresses> but_not(const std::vector<Addresses>& changed,
                                         const std::vector<Addresses>& usual) {
-    std::vector<Range> left = merged(ranges_of(changed));
-    for (const Range& one : ranges_of(usual)) left = without(left, one);
-    return addresses_of(left);
+    return addresses_of(without_all(merged(ranges_of(changed)), ranges_of(usual)));
   }
 
   void fail(const Answer& answer) {
@@ -212,9 +210,9 @@ class Rehearsal {
 
   // In turns, since a GPU's clock changes; but not both at once where there is no room.
   Result<> time_all() {
-    constexpr std::uint32_t MOST_TURNS = 5;
+    constexpr std::uint32_t MAX_TURNS = 5;
     for (std::uint32_t i = 0; i < distinct_.size(); i++) trial_.times.push_back({i, {}, {}});
-    std::uint32_t turns = memory_ < trial_.gpu.memory ? std::min(options_->runs, MOST_TURNS) : 1;
+    std::uint32_t turns = memory_ < trial_.gpu.memory ? std::min(options_->runs, MAX_TURNS) : 1;
     for (std::uint32_t turn = 0; turn < turns; turn++) {
       std::uint32_t runs = options_->runs * (turn + 1) / turns - options_->runs * turn / turns;
       if (!runs) continue;

@@ -20,11 +20,6 @@ void add_byte_at(std::vector<Range>& ranges, std::uint64_t address) {
     ranges.push_back({address, address + 1});
 }
 
-std::vector<Range> less(std::vector<Range> ranges, const std::vector<Range>& gone) {
-  for (const Range& one : gone) ranges = without(ranges, one);
-  return ranges;
-}
-
 }  // namespace
 
 Result<> Attempts::find_occurrences() {
@@ -92,7 +87,7 @@ Result<std::vector<Range>> Attempts::sort_out(const Occurrence& occurrence,
     }
     judge(range, false);
   }
-  return joined(rounded(merged(std::move(doubtful)), GRANULE), ranges_out(occurrence), 1);
+  return joined(rounded(merged(std::move(doubtful)), GRANULE), ranges_of(occurrence.out), 1);
 }
 
 Result<bool> Attempts::is_as_expected(const Occurrence& occurrence,
@@ -108,21 +103,21 @@ Result<bool> Attempts::is_as_expected(const Occurrence& occurrence,
 // First all of it is poisoned. What then is not as expected is read before it is written, or
 // depends on what is; so these parts are poisoned one by one.
 Result<Poisoned> Attempts::poison(const Occurrence& occurrence, const std::vector<Range>& where) {
-  constexpr std::size_t MOST_PARTS = 32, MOST_RANGES = 100'000;
-  std::vector<Range> out = joined(ranges_out(occurrence), where, 1), written;
+  constexpr std::size_t MAX_PARTS = 32, MAX_RANGES = 100'000;
+  std::vector<Range> out = joined(ranges_of(occurrence.out), where, 1), written;
   auto doubtful = TRY(sort_out(occurrence, out, written));
   if (!doubtful.empty()) {
-    written = less(merged(std::move(written)), doubtful);
+    written = without_all(merged(std::move(written)), doubtful);
     auto parts = joined(doubtful, out, NEAR_BY);
-    for (std::size_t i = 0; i < std::min(parts.size(), MOST_PARTS); i++) {
+    for (std::size_t i = 0; i < std::min(parts.size(), MAX_PARTS); i++) {
       std::vector<Range> more;
       if (!TRY(sort_out(occurrence, {parts[i]}, more)).empty()) continue;
       written.insert(written.end(), more.begin(), more.end());
-      doubtful = less(std::move(doubtful), {parts[i]});
+      doubtful = without(doubtful, parts[i]);
     }
   }
   written = merged(std::move(written));
-  if (written.size() > MOST_RANGES) written.resize(MOST_RANGES);
+  if (written.size() > MAX_RANGES) written.resize(MAX_RANGES);
   Poisoned found;
   if (TRY(is_as_expected(occurrence, written))) {
     found.ranges = addresses_of(written);
@@ -170,10 +165,10 @@ void Attempts::compare(const Occurrence& occurrence, const Left& left,
 }
 
 Result<> Attempts::find_touched(const Occurrence& occurrence, Attempted& sums) {
-  std::vector<Range> out = ranges_out(occurrence), touched = ranges_of(sums.touched);
+  std::vector<Range> out = ranges_of(occurrence.out), touched = ranges_of(sums.touched);
   for (const Occurrence::Part& part : occurrence.in) {
     if (!bench_->code().has(part.range.begin)) continue;
-    for (const Range& rest : less({part.range}, parts_in(out, part.range))) {
+    for (const Range& rest : without_all({part.range}, parts_in(out, part.range))) {
       auto given = bytes(part.bytes).substr(rest.begin - part.range.begin, rest.size());
       auto differs = differences_between(given, TRY(view_.read(rest)), rest);
       for (const Range& granules : joined(rounded(differs, GRANULE), {rest}, 1))
@@ -199,10 +194,10 @@ Result<> Attempts::attempt(const Request& request, Answer& answer) {
     compare(occurrences_[number], left, poisoned[number], poison, answer.attempted[number]);
     TRY(find_touched(occurrences_[number], answer.attempted[number]));
   }
-  std::vector<Range> given;  // the same for all; of granules that it shares nothing can be said
-  for (const Occurrence::Part& part : occurrences_.front().in) given.push_back(part.range);
+  // The same for all; of granules that it shares nothing can be said.
+  std::vector<Range> given = ranges_of(occurrences_.front().in);
   auto changed = view_.changes(before, TRY(view_.fingerprints()));
-  answer.strayed = addresses_of(less(std::move(changed), rounded(given, GRANULE)));
+  answer.strayed = addresses_of(without_all(std::move(changed), rounded(given, GRANULE)));
   return ok();
 }
 

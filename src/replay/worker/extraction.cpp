@@ -11,8 +11,8 @@ namespace cudabpf::replay {
 
 namespace {
 
-constexpr std::uint64_t NEAR = 64 << 10;        // what lies nearer than this is copied as one
-constexpr std::uint64_t MOST_TABLE = 64 << 10;  // of a table's bytes, pointers are looked for in
+constexpr std::uint64_t NEAR = 64 << 10;       // what lies nearer than this is copied as one
+constexpr std::uint64_t MAX_TABLE = 64 << 10;  // of a table's bytes, pointers are looked for in
 
 }  // namespace
 
@@ -83,17 +83,17 @@ Result<> Extraction::survey(MemoryTaken memory) {
 // table may be anywhere in a large block.
 Result<> Extraction::follow(const LiveBlocks& live, std::vector<FoundPointer> pointers,
                             std::vector<bool>& is_needed) const {
-  constexpr int MOST_LEVELS = 4;
-  constexpr std::size_t MOST_TABLES = 4096;
+  constexpr int MAX_LEVELS = 4;
+  constexpr std::size_t MAX_TABLES = 4096;
   std::map<std::uint64_t, bool> seen;
-  for (int level = 0; level < MOST_LEVELS && !pointers.empty(); level++) {
+  for (int level = 0; level < MAX_LEVELS && !pointers.empty(); level++) {
     std::vector<FoundPointer> further;
     for (const FoundPointer& pointer : pointers) {
       is_needed[pointer.block] = true;
       std::uint64_t begin = pointer.to / sizeof(std::uint64_t) * sizeof(std::uint64_t);
-      if (seen.size() == MOST_TABLES || !seen.try_emplace(begin, true).second) continue;
+      if (seen.size() == MAX_TABLES || !seen.try_emplace(begin, true).second) continue;
       Range block = range_of(live.all()[pointer.block]);
-      Range table{std::max(begin, block.begin), std::min(begin + MOST_TABLE, block.end)};
+      Range table{std::max(begin, block.begin), std::min(begin + MAX_TABLE, block.end)};
       auto found = pointers_in(TRY(view_.read(table)), live, true);
       further.insert(further.end(), found.begin(), found.end());
     }
@@ -114,7 +114,7 @@ Result<> Extraction::add_needed(Taken& taken, MemoryTaken memory) {
   }
   for (const GpuCode::Variable* variable : variables()) {
     Range range = range_of(*variable);
-    range.end = std::min(range.end, range.begin + MOST_TABLE);
+    range.end = std::min(range.end, range.begin + MAX_TABLE);
     auto held = pointers_in(TRY(view_.read(range)), live, true);
     found.insert(found.end(), held.begin(), held.end());
   }

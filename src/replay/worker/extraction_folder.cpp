@@ -96,14 +96,11 @@ Result<> Extraction::write_launch(bundle::FolderWriter& writer, Taken& taken) {
   TRY(writer.add(operation));
   auto varying = TRY(run_again(taken, before, after));
   for (std::size_t k = 0; k < taken.written.size(); k++) {
-    std::vector<Range> compared{taken.written[k]};
-    for (const Range& part : parts_in(varying, taken.written[k]))
-      compared = without(compared, part);
-    for (const Range& part : compared)
-      TRY(write_copy(
-          writer, taken, part,
-          std::string_view(after[k]).substr(part.begin - taken.written[k].begin, part.size()),
-          true));
+    const Range& written = taken.written[k];
+    for (const Range& part : without_all({written}, parts_in(varying, written)))
+      TRY(write_copy(writer, taken, part,
+                     std::string_view(after[k]).substr(part.begin - written.begin, part.size()),
+                     true));
   }
   taken.said.in = size_of(given_);
   taken.said.not_deterministic = addresses_of(varying);

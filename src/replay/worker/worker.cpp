@@ -67,7 +67,7 @@ class Worker {
 
   // Two runs show most of what is not deterministic. What then still differs from what the program
   // left may be the same in two runs by chance: more of them show it.
-  static constexpr unsigned LEAST_RUNS = 2, MOST_RUNS = 8;
+  static constexpr unsigned LEAST_RUNS = 2, MAX_RUNS = 8;
 
   Result<> check(Answer& answer) {
     end_.emplace(*driver_, bench_->folder(), bench_->code(), bench_->memory(), bench_->player());
@@ -85,7 +85,7 @@ class Worker {
 
   Result<Comparison> compare(unsigned runs) {
     auto comparison = TRY(end_->compare());
-    for (; runs < MOST_RUNS && comparison.is_different(); runs++) {
+    for (; runs < MAX_RUNS && comparison.is_different(); runs++) {
       TRY(add_run(runs));
       comparison = TRY(end_->compare());
     }
