@@ -18,7 +18,7 @@ constexpr double NS_IN_MS = 1e6;
 constexpr double MAX_MS = 24 * 3600 * 1e3;
 constexpr std::size_t MAX_PROCESSES = 1024;
 
-std::optional<double> number_in(const Plain& object, const char* key, double most) {
+std::optional<double> reading_in(const Plain& object, const char* key, double most) {
   auto at = object.find(key);
   if (at == object.end() || !at->is_number()) return std::nullopt;
   double number = at->get<double>();
@@ -40,11 +40,11 @@ std::vector<GpuProcess> processes_in(const Plain& list) {
   for (const Plain& one : list) {
     if (processes.size() == MAX_PROCESSES) break;
     if (!one.is_object()) continue;
-    auto pid = number_in(one, "pid", std::numeric_limits<std::uint32_t>::max());
+    auto pid = reading_in(one, "pid", std::numeric_limits<std::uint32_t>::max());
     if (!pid) continue;
     GpuProcess& process = processes.emplace_back();
     process.pid = static_cast<std::uint32_t>(*pid);
-    if (auto memory = number_in(one, "memory", 1e15))
+    if (auto memory = reading_in(one, "memory", 1e15))
       process.memory = static_cast<std::uint64_t>(*memory);
   }
   return processes;
@@ -65,7 +65,7 @@ std::optional<GpuResidents> residents_in(const Plain& json, const Plain& list) {
   residents.to = static_cast<std::uint64_t>(to);
   std::uint64_t rest = residents.to - residents.from;
   auto taken = [&](const Plain& object, const char* key) {
-    std::uint64_t ns = nanoseconds(number_in(object, key, MAX_MS).value_or(0));
+    std::uint64_t ns = nanoseconds(reading_in(object, key, MAX_MS).value_or(0));
     rest -= ns = std::min(ns, rest);
     return ns;
   };
@@ -73,7 +73,7 @@ std::optional<GpuResidents> residents_in(const Plain& json, const Plain& list) {
   for (const Plain& one : list) {
     if (residents.processes.size() == MAX_PROCESSES) break;
     if (!one.is_object()) continue;
-    auto pid = number_in(one, "pid", std::numeric_limits<std::uint32_t>::max());
+    auto pid = reading_in(one, "pid", std::numeric_limits<std::uint32_t>::max());
     residents.processes.push_back({static_cast<std::uint32_t>(pid.value_or(0)), taken(one, "ms")});
   }
   return residents;
@@ -86,10 +86,10 @@ GpuSample sample_in(const Line& line) {
   sample.ts = line.ts;
   auto json = parsed(line.text);
   if (!json.is_object()) return sample;
-  if (auto device = number_in(json, "gpu", std::numeric_limits<std::uint32_t>::max()))
+  if (auto device = reading_in(json, "gpu", std::numeric_limits<std::uint32_t>::max()))
     sample.device = static_cast<std::uint32_t>(*device);
-  if (auto window = number_in(json, "window_ms", MAX_MS)) sample.window_ns = nanoseconds(*window);
-#define GPU_FIGURE(key, unit, decimals, most, title) sample.key = number_in(json, #key, most);
+  if (auto window = reading_in(json, "window_ms", MAX_MS)) sample.window_ns = nanoseconds(*window);
+#define GPU_FIGURE(key, unit, decimals, most, title) sample.key = reading_in(json, #key, most);
 #include "cudabpf/gpu_figures.def"
 #undef GPU_FIGURE
   if (auto reasons = json.find("throttle"); reasons != json.end() && reasons->is_array())
