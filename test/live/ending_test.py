@@ -200,7 +200,7 @@ class Live(harness.LiveTest):
         self.check_whole(trace)
         self.assertEqual(len(trace.named("cuMemAlloc_v2")), 1)
         self.assertEqual(len([p for p in trace.processes if p["op"] == "exit"]), 2 if harness.BY_BPF else 1)  # a shell makes no calls
-        self.assertIn("children run on", self.stderr)
+        self.assertIn("1 of its children is still running", self.stderr)
 
     def test_stopped_and_continued(self):
         """SIGSTOP and SIGCONT for the command end nothing."""
