@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,12 +14,16 @@ namespace cudabpf::taping {
 struct ExecutableGraph;
 
 // The first argument of this kind that is given to the call, or to a kept one; 0: it has none.
-std::uint64_t given_to(const auto& call, Role role) {
-  for (const Argument& argument : call.function->arguments)
+inline std::uint64_t given_in(std::span<const std::uint64_t> words, const Function& function,
+                              Role role) {
+  for (const Argument& argument : function.arguments)
     if (argument.role == role && !argument.out && argument.word >= 0 &&
-        static_cast<std::size_t>(argument.word) < call.words.size())
-      return call.words[static_cast<std::size_t>(argument.word)];
+        static_cast<std::size_t>(argument.word) < words.size())
+      return words[static_cast<std::size_t>(argument.word)];
   return 0;
+}
+std::uint64_t given_to(const auto& call, Role role) {
+  return given_in(call.words, *call.function, role);
 }
 
 struct KeptCall {
