@@ -239,7 +239,9 @@ void TraceReader::note_attached(const Line& line) {
   if (facts_.header.mode != "attach") return;
   std::span pids = facts_.header.pids;
   pids = pids.first(std::min(pids.size(), MAX_ATTACHED));
-  if (std::find(pids.begin(), pids.end(), line.pid) == pids.end()) return;
+  if (facts_.attached.contains(line.pid) ||
+      std::find(pids.begin(), pids.end(), line.pid) == pids.end())
+    return;
   std::string command = text_in(parsed(line.text), "cmdline").substr(0, MAX_COMMAND);
   facts_.attached.try_emplace(line.pid, fmt::format("{}{}{}", names().text(line.comm),
                                                     command.empty() ? "" : ": ", command));

@@ -34,8 +34,8 @@ class Server {
   EventFd freed_;  // when a connection has ended
   Site& site_;
   Connections connections_;
-  bool cannot_accept_ =
-      false;  // there are no descriptors: not before something has ended, or later
+  // There are no descriptors: not before something has ended, or later.
+  bool cannot_accept_ = false;
   MHD_Daemon* daemon_ = nullptr;
 };
 

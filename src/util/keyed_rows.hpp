@@ -23,7 +23,6 @@ class KeyedRows {
   std::size_t size() const { return places_.size(); }
 
   std::vector<Row>& rows() { return rows_; }
-  const std::vector<Row>& rows() const { return rows_; }
   // In this order. Leaves this empty.
   template <typename Before>
   std::vector<Row> take(Before before) {

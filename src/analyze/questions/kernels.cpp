@@ -302,20 +302,17 @@ std::vector<Kernels::OfGraph> Kernels::graphs() const {
     of.launches = launched.launches;
     of.runs = launched.runs();
     if (const OperationFigures* gpu = gpu_.graph(launched.graph)) of.gpu = *gpu;
-    std::unordered_map<std::uint32_t, std::size_t> places;  // by name
+    KeyedRows<std::uint32_t, std::pair<Name, std::uint64_t>> kernels;  // by name
     for (const NodesAlike& nodes : launched.graph->list) {
       if (nodes.what != NodeWork::kernel) continue;
       if (nodes.conditional) {
         of.conditional.push_back(nodes.kernel);
         continue;
       }
-      auto [at, is_new] = places.try_emplace(nodes.kernel.id, of.kernels.size());
-      if (is_new) of.kernels.emplace_back(nodes.kernel, 0);
-      std::uint64_t& count = of.kernels[at->second].second;
+      std::uint64_t& count = kernels.of(nodes.kernel.id, {nodes.kernel, 0}).second;
       count = saturating_sum(count, nodes.count);
     }
-    std::stable_sort(of.kernels.begin(), of.kernels.end(),
-                     [](const auto& a, const auto& b) { return a.second > b.second; });
+    of.kernels = kernels.take([](auto& a, auto& b) { return a.second > b.second; });
   }
   return all;
 }

@@ -119,9 +119,8 @@ Finding mixed(const Judged& judged) {
   const Stretch& stretch = judged.stretch;
   Finding one = judged.finding("mixed", "Mixed");
   one.text = fmt::format(
-      "{}, {} of it outside CUDA, {} in {} and {} waiting for the GPU or for copies to the host: "
-      "no "
-      "single thing bounds it.",
+      "{}, {} of it outside CUDA, {} in {} and {} waiting for the GPU or for copies to the "
+      "host: no single thing bounds it.",
       stretch.round_text(), stretch.part_text(stretch.outside()),
       stretch.part_text(stretch.spent.launching), stretch.launches_text(),
       stretch.part_text(stretch.waiting()));

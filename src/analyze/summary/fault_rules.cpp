@@ -160,18 +160,17 @@ Found not_judged(const Judged& judged) {
   bool is_cut = judged.is_cut_before_work();
   if ((judged.can_be_judged() && !is_cut) || !judged.totals.launches) return {};
   Finding one = judged.finding("not_judged", "Not judged");
-  one.text =
-      is_cut ? "what bounds the program is not known, since the trace is cut off before "
-               "anything repeats."
-      : judged.leaves_out_needed()
-          ? "what bounds the program is not known, since not all launches and waits are in "
-            "this trace. The default profile records them."
-      : judged.lost_too_many()
-          ? "what bounds the program is not known, since too many events were lost."
-          : fmt::format(
-                "what bounds the program is not known, since {} of {} have no "
-                "duration in this trace.",
-                with_commas(judged.totals.untimed), count_of(judged.totals.calls, "call", "calls"));
+  std::string why;
+  if (is_cut)
+    why = "the trace is cut off before anything repeats";
+  else if (judged.leaves_out_needed())
+    why = "not all launches and waits are in this trace. The default profile records them";
+  else if (judged.lost_too_many())
+    why = "too many events were lost";
+  else
+    why = fmt::format("{} of {} have no duration in this trace", with_commas(judged.totals.untimed),
+                      count_of(judged.totals.calls, "call", "calls"));
+  one.text = fmt::format("what bounds the program is not known, since {}.", why);
   return one;
 }
 
