@@ -53,10 +53,10 @@ enum cb_flag {
   CB_READ_FAULT = 2, /* memory that an argument points to could not be read */
   CB_OUT_LOST = 4,   /* the out-pointer was not kept: attached in mid-call, or the table was full */
   CB_INDIRECT = 8,   /* an ioctl through NV_ESC_IOCTL_XFER_CMD: `inner` and `inner_size` are set */
-  CB_STACK_KNOWN = 8,  /* an entry: its last word is the number of its stack (stacks.h) */
-  CB_STATUS_READ = 16, /* `status` is set */
-  CB_RETURN_UNSEEN =
-      32, /* an entry without a return record: watching the return would kill the program */
+  CB_STACK_KNOWN = 8,    /* an entry: its last word is the number of its stack (stacks.h) */
+  CB_STATUS_READ = 16,   /* `status` is set */
+  CB_RETURN_UNSEEN = 32, /* an entry: watching its return would kill the program; a thread's exit:
+                            if it was killed in the driver, its return was not seen */
   CB_STATUS_UNSEEN = 64, /* an exit whose status is not known */
   CB_PAYLOAD = 128,      /* an entry: behind the structs, where a capture's memory has more of it */
 };

@@ -193,6 +193,7 @@ void TracedRings::release_rings(Traced& process, bool look_for_dead, const OnRec
     left.tid = process.tid(i);
     left.drops = ring.drops();
     left.kind = abi::CB_THREAD_EXIT;
+    left.flags = abi::CB_RETURN_UNSEEN;
     report(record_bytes(left), on_record);
     ring.free();
     process.threads.erase(i);
@@ -277,7 +278,8 @@ void TracedRings::report_exit(const Traced& process, std::optional<int> status,
   exit.head.kind = abi::CB_EXIT;
   exit.head.ts = now_ns(CLOCK_MONOTONIC);
   exit.head.result = status.value_or(0);
-  if (!status) exit.head.flags = abi::CB_STATUS_UNSEEN;
+  exit.head.flags = abi::CB_RETURN_UNSEEN;
+  if (!status) exit.head.flags |= abi::CB_STATUS_UNSEEN;
   report(record_bytes(exit), on_record);
 }
 

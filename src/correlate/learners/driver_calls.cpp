@@ -142,9 +142,16 @@ void DriverCalls::make_room() {
   while (!open_.empty()) give_up(open_.begin()->first, false);
 }
 
-// Threads leave the driver before they end, even if they are killed inside it.
+// Threads leave the driver before they end, even if they are killed in it. The kernel's side sees
+// that; a killed program's own side does not.
 void DriverCalls::thread_exited(const abi::cb_head& head) {
-  for (bool fault : {true, false}) miss_end({thread_of(head), fault}, head.drops);
+  for (bool fault : {true, false}) {
+    Key key{thread_of(head), fault};
+    auto last = open_.find(key);
+    bool killed = head.flags & abi::CB_RETURN_UNSEEN && last != open_.end() &&
+                  last->second.drops == head.drops;
+    killed ? give_up(key, true) : miss_end(key, head.drops);
+  }
 }
 
 void DriverCalls::thread_ends(ThreadId thread) {

@@ -307,6 +307,27 @@ TEST_CASE("Ends of operations that the kernel does not report are counted") {
   CHECK(c.correlator.driver_returns_missed() == 3);
 }
 
+TEST_CASE("A thread that is recorded inside may be killed in the driver, and does not return") {
+  Correlating c(watching());
+  for (std::uint32_t tid : {100u, 101u, 102u})
+    c.feed(driver_begins({.ts = 2, .tid = tid}, abi::CB_POLL, CTL));
+  auto killed = thread_exit({.ts = 3, .tid = 101});
+  killed.head().flags = abi::CB_RETURN_UNSEEN;
+  c.feed(killed);
+  killed = thread_exit({.ts = 3, .tid = 102, .drops = 1});  // its return may have been lost
+  killed.head().flags = abi::CB_RETURN_UNSEEN;
+  c.feed(killed);
+  auto exit = process({.ts = 4}, abi::CB_EXIT);
+  exit.head().flags = abi::CB_RETURN_UNSEEN;
+  c.feed(exit);
+  CHECK(c.correlator.driver_returns_missed() == 0);
+  REQUIRE(c.sink.driver_calls.size() == 3);
+  for (const DriverCall& call : c.sink.driver_calls) {
+    CHECK(call.return_lost == (call.tid == 102));
+    CHECK(call.unfinished == (call.tid != 102));
+  }
+}
+
 TEST_CASE("A thread that ends has come out of the driver") {
   Correlating c(watching());
   c.feed(driver_begins({.ts = 2}, abi::CB_IOCTL, CTL, RM_CONTROL, control(0x20800101)));
