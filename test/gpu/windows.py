@@ -41,7 +41,7 @@ class Windows:
         operations = times.operations_of(lines)
         wrong = [one for one in times.joined_wrongly(lines) if not graphs or one[0].get("unjoined") != "gpu_launched"]
         answered = {work.get("call") for work in operations}
-        inside = [line for line in lines if "id" in line and LAUNCHES.match(line["name"]) and
+        inside = [line for line in lines if "id" in line and LAUNCHES.match(line["name"]) and not line.get("captured") and
                   any(line["ts"] >= begin and ended(line) <= end for begin, end in windows)]
         missing = [call for call in inside if call["id"] not in answered]
         self.check(f"{name}: {len(windows)} windows, {len(operations)} kernels, each with its call",
