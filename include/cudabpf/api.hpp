@@ -24,6 +24,7 @@ struct Api {  // NOLINT(clang-analyzer-optin.performance.Padding): in the order 
   std::string_view package;  // "nvidia/nccl/lib": below Python's packages; several: with colons
   std::string_view prefix;   // of its functions' names, before an upper-case letter; "pytorch:"
   std::string_view proof;    // a function that the library exports, or a probe that it has
+  std::string_view first;    // the function that comes first, and calls the driver; if any
   std::uint8_t layer;        // 0: the driver's; higher ones call those of lower layers
   std::int32_t pending;      // the result, besides 0, that is no failure
   std::uint32_t most_unknown;
@@ -37,9 +38,10 @@ struct Api {  // NOLINT(clang-analyzer-optin.performance.Padding): in the order 
 };
 
 inline constexpr Api APIS[] = {
-#define LIBRARY(api, name, version, package, prefix, proof, layer, pending, most_unknown, traced) \
-  {ApiId::api, #api,  name,    version,      package,       prefix,                               \
-   proof,      layer, pending, most_unknown, Traced::traced},
+#define LIBRARY(api, name, version, package, prefix, proof, first, layer, pending, most_unknown, \
+                traced)                                                                          \
+  {ApiId::api, #api,  name,  version, package,      prefix,                                      \
+   proof,      first, layer, pending, most_unknown, Traced::traced},
 #include "cudabpf/libraries.def"
 #undef LIBRARY
 };

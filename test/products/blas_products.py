@@ -15,14 +15,21 @@ from harness import CUBLAS, CUBLASLT, LIBRARY  # noqa: E402  pylint: disable=wro
 PROGRAM = """
 import ctypes, json, sys
 cuda = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
-lt = ctypes.CDLL(sys.argv[3], mode=ctypes.RTLD_GLOBAL)
-blas = ctypes.CDLL(sys.argv[2])
+def load():
+    global lt, blas
+    lt = ctypes.CDLL(sys.argv[3], mode=ctypes.RTLD_GLOBAL)
+    blas = ctypes.CDLL(sys.argv[2])
+late = sys.argv[5:] == ["late"]
+if not late:
+    load()
 word, half = ctypes.c_uint64, ctypes.c_int
 context, handle, graph, launched = (word() for _ in range(4))
 streams = [word() for _ in range(2)]
 cuda.cuInit(0)
 cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
 cuda.cuCtxSetCurrent(context)
+if late:
+    load()
 for stream in streams:
     cuda.cuStreamCreate(ctypes.byref(stream), 1)
 A, B, C = word(0x1000), word(0x2000), word(0x3000)
@@ -104,10 +111,11 @@ OF_LT = [["matmul", 4096, 16, 1024, 1, 0, [14, 14, 14], 68], ["matmul", 640, 2, 
 
 
 class Live(harness.LiveTest):
-    def traced_products(self, steps, *flags, layout=0):
+    def traced_products(self, steps, *flags, layout=0, late=False):
         """-> (the trace, its outermost products, what the program said of its own)"""
         output = f"{self.folder}/said"
-        command = ["/bin/sh", "-c", 'exec "$@" > "$OUTPUT"', "sh", harness.PYTHON, "-c", PROGRAM, LIBRARY, CUBLAS, CUBLASLT, json.dumps(steps)]
+        command = ["/bin/sh", "-c", 'exec "$@" > "$OUTPUT"', "sh", harness.PYTHON, "-c", PROGRAM, LIBRARY, CUBLAS, CUBLASLT, json.dumps(steps),
+                   *(["late"] if late else [])]
         if not harness.INSIDE and "--libraries" not in flags:
             flags = ("--shapes", *flags)
         given = [word for library in (LIBRARY, CUBLAS, CUBLASLT) for word in ("--library", library)]
@@ -152,6 +160,12 @@ class Live(harness.LiveTest):
                     self.assertEqual([line["shape_unknown"] for line in products], ["descriptors"] * len(said))
                     self.assertEqual([line for line in products if "m" in line or "types" in line], [])
                 self.assertEqual(len(trace.named("cuLaunchKernel")), len(said))
+
+    def test_loaded_late(self):
+        """From inside, it is found at calls of the driver, as its own first function makes them: nothing can be missing."""
+        trace, products, said = self.traced_products(BEGIN + OF_BLAS + OF_LT, late=True)
+        self.check_equal(products, said)
+        self.assertEqual(trace.end["losses"], {})
 
     def test_not_understood(self):
         """Sizes beyond what is recorded, or in two places."""

@@ -371,7 +371,7 @@ void Handshakes::report_unusable(const PlannedLibrary& planned) {
                                              : planned.library.error);
 }
 
-// Its calls until now may be missing.
+// Its calls until now may be missing, if there can have been any.
 void Handshakes::report_late(const Handshake& handshake, News& news) const {
   LossEvent loss;
   loss.reason = Loss::late_library;
@@ -385,7 +385,8 @@ void Handshakes::note(const Handshake& handshake, const abi::ci_done& done, News
   if (done.sites != handshake.library->names.size())
     return leave_unrecorded(handshake, "it has no room for shared memory", news);
   const PlannedLibrary& planned = *handshake.library;
-  if (handshake.hello->late && done.sites && wanted_.reported) report_late(handshake, news);
+  bool may_miss_calls = handshake.hello->late && planned.api->first.empty();
+  if (may_miss_calls && done.sites && wanted_.reported) report_late(handshake, news);
   std::vector<std::string> refused = planned.refused;
   std::string_view last;
   for (std::size_t i = 0; i < done.sites; i++) {

@@ -70,7 +70,7 @@ TEST_CASE("A service logs a loss at once, and then at most once a minute") {
   logged.sink.end(totals);
   REQUIRE(logged.lines.size() == 4);
   CHECK(logged.lines[1] == "lost: 5 ring_full_entry");
-  CHECK(logged.lines[2].starts_with("lost: an unknown number late_library: A copy of a library"));
+  CHECK(logged.lines[2].starts_with("lost: an unknown number late_library: A library was mapped"));
   CHECK(logged.lines[3] ==
         "the trace ends (terminated): 4,321 calls in 2 files, 3.00 MiB, the last /t/t.0002.jsonl; "
         "1,239 lost");
