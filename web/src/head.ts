@@ -34,7 +34,7 @@ export function losses({ trace, missing, served }: Answers, side = ""): HTMLElem
 function finding(one: Finding, first: boolean, show: (span: Span) => void): HTMLElement {
   const { begin_us, end_us } = one;
   return h("article", { class: first ? "finding first" : "finding" },
-    h(first ? "h2" : "h3", {}, one.title, one.sure !== "known" && h("small", {}, ` ${one.sure}`)),
+    h(first ? "h2" : "h3", {}, one.title, one.sure !== "known" && h("small", {}, ", probably")),
     // A sentence has a capital; the name of a function stays as it is.
     h("p", { class: /^[a-z]+[ ,;]/.test(one.text) ? "sentence" : "" }, ...prose(one.text)),
     begin_us !== undefined && end_us !== undefined && end_us > begin_us &&

@@ -37,6 +37,7 @@ void Energy::take_sample(const Line& line, bool in_part) {
   if (!has_room_for(sampled_, sample.device, MAX_GPUS)) return;
   Sampled& gpu = sampled_[sample.device];
   gpu.idle.add(sample);
+  gpu.has_counter |= sample.energy_j.has_value();
   if (!in_part) return;
   if (sample.energy_j) gpu.readings.add(sample.ts, *sample.energy_j);
   if (sample.power_w) model_.sampled(sample.ts, *sample.power_w);
@@ -49,7 +50,7 @@ void Energy::finish(const TraceFacts& facts) {
   gpu_names_ = gpu_names_in(sampling);
   std::uint64_t end = std::min(part_.to, facts.duration());
   for (const auto& [device, sampled] : sampled_)
-    if (sampled.readings.any()) gpus_.push_back(figures_of(device, sampled, end));
+    if (sampled.has_counter) gpus_.push_back(figures_of(device, sampled, end));
   if (!gpus_.empty()) return;
   why_not_ = sampled_.empty() ? "this trace has no GPU samples"
                               : "no sample has a reading of an energy counter";

@@ -60,6 +60,7 @@ class Energy : public Analysis {
  private:
   static constexpr std::size_t MAX_GPUS = 64;  // a trace may name any number
   struct Sampled {
+    bool has_counter = false;  // which was read at some time, if not in the part that is wanted
     EnergyReadings readings;
     IdlePower idle;
     SoleProcess sole;

@@ -29,7 +29,6 @@ class EnergyReadings {
   static constexpr double SHORTEST_SECONDS = 1;
 
   void add(std::uint64_t ts, double joules);
-  bool any() const { return !readings_.empty(); }
   EnergyUsed between(std::uint64_t from, std::uint64_t to) const;
 
  private:

@@ -20,8 +20,11 @@ namespace {
 Result<std::uint64_t> parse_quantity(const std::string& text, const std::string& flag,
                                      std::initializer_list<std::pair<const char*, double>> units,
                                      const char* example) {
-  Error wrong{fmt::format("{} {}: not a quantity", flag, text),
-              fmt::format("give it as {}", example), exit_code::USAGE};
+  auto refused = [&](const char* why) {
+    return Error{fmt::format("{} {}: {}", flag, text, why), fmt::format("give it as {}", example),
+                 exit_code::USAGE};
+  };
+  Error wrong = refused("not a quantity");
   std::size_t used = 0;
   double number = 0;
   try {
@@ -33,7 +36,9 @@ Result<std::uint64_t> parse_quantity(const std::string& text, const std::string&
   for (const auto& [name, factor] : units) {
     if (unit != name) continue;
     double value = number * factor;
-    if (!std::isfinite(value) || value < 1 || value > 9e18) return wrong;
+    if (!std::isfinite(value)) return wrong;
+    if (value < 1) return refused(value > 0 ? "too small" : "must be more than 0");
+    if (value > 9e18) return refused("too large");
     return static_cast<std::uint64_t>(value);
   }
   return wrong;

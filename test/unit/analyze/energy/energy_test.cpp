@@ -188,6 +188,10 @@ TEST_CASE("A part of a trace has its own energy, and the idle power of all of it
   gpu = run.json({.from = 5'500'000'000, .to = 6'500'000'000})["gpus"][0];
   CHECK_FALSE(gpu["all"].contains("energy_j"));
   CHECK_THAT(run.page, ContainsSubstring("No figure for all: the counter was read only once"));
+  gpu = run.json({.from = 5'100'000'000, .to = 5'900'000'000})["gpus"][0];
+  CHECK_FALSE(gpu["all"].contains("energy_j"));
+  CHECK(gpu["idle"]["power_w"].get<double>() == Approx(127));
+  CHECK_THAT(run.page, ContainsSubstring("Shorter than 1 s, so no figure: all."));
 }
 
 TEST_CASE("Iterations share the energy between the readings that lie among them") {
