@@ -38,7 +38,7 @@ bool TriggerRules::limit_calls() const {
 
 std::string Triggers::call(const Call& call) {
   if (rules_.idle_ns && call.function->meaning.work == Work::launch) launched(call.pid, call.ts);
-  if (rules_.behind_ns && call.function->layer() > 0) positions_.note(call, false);
+  if (rules_.behind_ns && ranks::Positions::concerns(*call.function)) positions_.note(call, false);
   if (call.has_return) ended(call);
   bool is_known = written_.erase(call.id) != 0;
   if (rules_.on_error && is_failure(call)) return TriggerRules::ERROR;

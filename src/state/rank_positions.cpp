@@ -51,6 +51,7 @@ Member* Positions::member_of(const Communicator& of) {
 }
 
 void Positions::note(const Call& call, bool open) {
+  if (call.function->launches_graph()) return open ? void() : launch_graph(call);
   if (!open) follow_group(call);
   if (open && call.details.identity && !call.parent && making_.size() < MAX_MEMBERS)
     making_.emplace(*call.details.identity,
@@ -78,6 +79,12 @@ void Positions::enter(Member& member, const Call& call, bool open) {
     std::erase_if(member.last, [&](const Entered& one) { return one.call == call.id; });
     return;
   }
+  if (call.captured && !open && member.of.identity) {
+    if (captured_.size() < MAX_CAPTURED)
+      captured_[call.id] = {*member.of.identity, member.of.number, call.pid};
+    else
+      left_out_ = true;
+  }
   if (!member.last.empty() && member.last.back().sequence >= call.sequence) return;
   Entered entered;
   entered.sequence = call.sequence;
@@ -91,6 +98,37 @@ void Positions::enter(Member& member, const Call& call, bool open) {
   entered.root = number<std::int32_t>(call, Role::root);
   member.last.push_back(entered);
   if (member.last.size() > LAST) member.last.pop_front();
+}
+
+// Operations between two ranks are left out: each rank has others of them.
+void Positions::launch_graph(const Call& call) {
+  if (call.captured || has_failed(call)) return;
+  bool known =
+      call.graph && std::none_of(call.graph->operations.begin(), call.graph->operations.end(),
+                                 [](const auto& operation) { return operation.first.conditional; });
+  if (!known) {
+    if (unknown_graphs_.size() < MAX_MEMBERS) unknown_graphs_.insert(call.pid);
+    return;
+  }
+  Member* last = nullptr;
+  for (const CapturedCollective& one : call.graph->collectives) {
+    auto captured = captured_.find(one.call);
+    if (captured == captured_.end()) continue;
+    Members& members = communicators_[captured->second.identity];
+    auto member = members.find(captured->second.number);
+    if (member == members.end()) continue;
+    Replayed& replayed = member->second.replayed;
+    replayed.collectives++;
+    replayed.ts = call.ts;
+    if (last != &member->second) replayed.launches++;
+    last = &member->second;
+  }
+}
+
+bool Positions::knows_graphs(const Members& members) const {
+  return std::none_of(members.begin(), members.end(), [&](const auto& member) {
+    return unknown_graphs_.contains(member.second.pid);
+  });
 }
 
 void Positions::follow_group(const Call& call) {
@@ -110,6 +148,12 @@ std::uint64_t furthest(const Positions::Members& members) {
   return most;
 }
 
+std::uint64_t most_replayed(const Positions::Members& members) {
+  std::uint64_t most = 0;
+  for (const auto& [number, member] : members) most = std::max(most, member.replayed.collectives);
+  return most;
+}
+
 bool is_uncertain(const Positions::Members& members) {
   return std::any_of(members.begin(), members.end(), [](const auto& member) {
     return member.second.of.late || member.second.of.lost;
@@ -120,14 +164,22 @@ std::vector<Positions::Behind> Positions::behind() const {
   std::vector<Behind> behind;
   for (const auto& [identity, members] : communicators_) {
     if (is_uncertain(members)) continue;
-    std::uint64_t most = furthest(members);
-    std::optional<std::uint64_t> since;
-    for (const auto& [number, member] : members)
-      if (const Entered* entered = member.find(most))
-        since = std::min(since.value_or(entered->ts), entered->ts);
-    for (const auto& [number, member] : members)
-      if (!member.ended && member.sequence() < most && since)
-        behind.push_back({member.pid, *since});
+    std::uint64_t most = furthest(members), replayed = most_replayed(members);
+    std::optional<std::uint64_t> entered_at, launched_at;
+    auto note_first = [](std::optional<std::uint64_t>& first, std::uint64_t ts) {
+      first = std::min(first.value_or(ts), ts);
+    };
+    for (const auto& [number, member] : members) {
+      if (const Entered* entered = member.find(most)) note_first(entered_at, entered->ts);
+      if (replayed && member.replayed.collectives == replayed && knows_graphs(members))
+        note_first(launched_at, member.replayed.ts);
+    }
+    for (const auto& [number, member] : members) {
+      if (member.ended) continue;
+      if (member.sequence() < most && entered_at) behind.push_back({member.pid, *entered_at});
+      if (member.replayed.collectives < replayed && launched_at)
+        behind.push_back({member.pid, *launched_at});
+    }
   }
   return behind;
 }
@@ -139,6 +191,8 @@ bool Positions::has_open_group(std::uint32_t pid, std::uint64_t group) const {
 // Its ranks stay: that they ended is what others may wait for. What nobody else is in goes.
 void Positions::process_gone(std::uint32_t pid) {
   std::erase_if(groups_, [&](const auto& group) { return group.first.first == pid; });
+  std::erase_if(captured_, [&](const auto& one) { return one.second.pid == pid; });
+  unknown_graphs_.erase(pid);
   auto is_its = [&](const auto& member) { return member.second.pid == pid; };
   members_ -= std::erase_if(late_, is_its);
   for (auto at = communicators_.begin(); at != communicators_.end();) {

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,6 +31,12 @@ struct Entered {
   bool agrees_with(const Entered& other) const;
 };
 
+// The collectives of its communicator that a rank has done by launching graphs.
+struct Replayed {
+  std::uint64_t collectives = 0, launches = 0;
+  std::uint64_t ts = 0;  // of the last launch
+};
+
 struct Member {
   std::uint32_t pid = 0;
   Communicator of;
@@ -37,6 +44,7 @@ struct Member {
   bool ended = false;        // the program has destroyed it
   // Operations between two ranks, by kind and peer: how many.
   std::map<std::pair<Op, std::int32_t>, std::uint64_t> pairs;
+  Replayed replayed;
 
   std::uint64_t sequence() const { return last.empty() ? 0 : last.back().sequence; }
   const Entered* find(std::uint64_t sequence) const;
@@ -55,8 +63,13 @@ class Positions {
   // The collectives that are kept of a rank, to compare them with others'.
   static constexpr std::size_t LAST = 64;
   static constexpr std::size_t MAX_MEMBERS = 1 << 14;
+  static constexpr std::size_t MAX_CAPTURED = 1 << 18;  // collectives, of all graphs
 
-  // A call of NCCL that has ended, or one that is open.
+  // Of other calls than these nothing is to be noted.
+  static bool concerns(const Function& function) {
+    return function.layer() > 0 || function.launches_graph();
+  }
+  // A call of NCCL, or one that launched a graph, that has ended, or is open.
   void note(const Call& call, bool open);
   // Those that are open are noted anew.
   void begin_open() { making_.clear(); }
@@ -69,8 +82,8 @@ class Positions {
   const std::map<std::uint64_t, Members>& communicators() const { return communicators_; }
   // Those whose other ranks are not known, since they were made before: by number.
   const Members& late() const { return late_; }
-  // A rank that has not entered what others of its communicator have, and since when: the first of
-  // these entered it then. Without those of which calls may be missing.
+  // A rank that has not entered what others of its communicator have, or not launched their graphs,
+  // and since when: the first of these did so then. Without those of which calls may be missing.
   struct Behind {
     std::uint32_t pid = 0;
     std::uint64_t since = 0;
@@ -78,23 +91,34 @@ class Positions {
   std::vector<Behind> behind() const;
   // The process has begun a group and not ended it.
   bool has_open_group(std::uint32_t pid, std::uint64_t group) const;
+  // What was in the graphs that these ranks' processes launched.
+  bool knows_graphs(const Members& members) const;
   bool left_out() const { return left_out_; }  // there was no room for some
 
  private:
   Member* member_of(const Communicator& of);
   void enter(Member& member, const Call& call, bool open);
+  void launch_graph(const Call& call);
   void follow_group(const Call& call);
 
   std::map<std::uint64_t, Members> communicators_;
   Members late_;
   std::multimap<std::uint64_t, Making> making_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> groups_;  // how deep they are
+  struct Captured {
+    std::uint64_t identity = 0, number = 0;  // of its communicator
+    std::uint32_t pid = 0;
+  };
+  HashMap<std::uint64_t, Captured> captured_;  // collectives, by their calls
+  std::set<std::uint32_t> unknown_graphs_;     // processes that launched graphs that may hold any
   std::size_t members_ = 0;
   bool left_out_ = false;
 };
 
 // The number of the collective that some member has entered and none has come beyond.
 std::uint64_t furthest(const Positions::Members& members);
+// How many collectives the member has done in graphs that has done most.
+std::uint64_t most_replayed(const Positions::Members& members);
 // Calls of some member may be missing.
 bool is_uncertain(const Positions::Members& members);
 

@@ -39,6 +39,7 @@ def ranks(*last, of=RANKS):
 
 
 WAITS = [SUM, ["sync"]]
+GRAPH = [["capture"], SUM, GATHER, SUM, ["instantiate"], ["launch"]]
 # By name: the programs, and what must be found: the kind, the ranks that are named, the number of the collective.
 HANGS = {
     "late": (ranks(WAITS, [["sleep", LATE - 0.5], SUM], WAITS), "missing_enter", {1}, 3),
@@ -52,6 +53,14 @@ HANGS = {
     "group_without_end": (ranks(WAITS, [["ncclGroupStart"], SUM, ["sleep", LATE]], WAITS), "group_open", {1}, 3),
     "no_peer": (ranks([["ncclSend", 1, 0, 1, "a"], ["sync"]], [["sleep", LATE]], [["sleep", LATE]]), "missing_peer", {1}, 2),
     "all_entered": (ranks(WAITS, WAITS, WAITS), "all_entered", set(), 3),
+    # By then each rank has called NCCL equally often, and the others have launched once more.
+    "graph": (ranks([*GRAPH, ["launch"], ["sync"]], [*GRAPH, ["sleep", LATE]], [*GRAPH, ["launch"], ["sync"]]), "missing_enter", {1}, 5),
+    "graph_ended": (ranks([*GRAPH, ["launch"], ["sync"]], [*GRAPH, ["exit", 3]], [*GRAPH, ["launch"], ["sync"]]), "gone", {1}, 5),
+    "graph_all": (ranks(*[[*GRAPH, ["launch"], ["sync"]]] * 3), "all_entered", set(), 5),
+    # One rank has the same in two graphs.
+    "graph_parts": (ranks([*GRAPH, ["launch"], ["sync"]], [["capture"], SUM, GATHER, ["instantiate"], ["launch"], ["launch"],
+                                                          ["capture"], SUM, ["instantiate"], ["launch"], ["launch"], ["sync"]]),
+                    "all_entered", set(), 5),
     "elsewhere": (ranks(WAITS, WAITS, of=8), "all_entered", set(), 3),
     "no_collective": ([[["sync"]]], "waiting", set(), None),
 }

@@ -60,12 +60,10 @@ void name_who_is_behind(const Doings& doings, std::uint64_t overdue_ns, Stuck& s
     const Doing* doing = doing_of(doings, member.pid);
     return doing && !doing->gone && doing->open && doing->open->open_ns >= overdue_ns;
   };
-  auto is_behind = [&](const RankState& member) { return member.sequence < stuck.sequence; };
-  bool all_wait = std::none_of(stuck.members.begin(), stuck.members.end(), [&](const auto& member) {
-    return is_behind(member) && !waits(member);
-  });
+  bool all_wait = std::none_of(stuck.members.begin(), stuck.members.end(),
+                               [&](const auto& member) { return member.behind && !waits(member); });
   for (RankState& member : stuck.members) {
-    if (!is_behind(member) || (!all_wait && waits(member))) continue;
+    if (!member.behind || (!all_wait && waits(member))) continue;
     member.named = true;
     member.why = why_behind(doing_of(doings, member.pid));
     if (stuck.kind == Kind::missing_enter) stuck.kind = member.why;
@@ -108,22 +106,38 @@ bool name_missing_peers(const Positions::Members& members, Stuck& stuck) {
   return any;
 }
 
+// Whether some rank has not entered what others have, or, if all have, not launched their graphs.
+bool find_who_is_behind(Stuck& stuck) {
+  std::uint64_t replayed = 0;
+  bool any = false;
+  for (RankState& member : stuck.members) {
+    any |= member.behind = member.sequence < stuck.sequence;
+    replayed = std::max(replayed, member.replayed.collectives);
+  }
+  if (any || stuck.graphs_unknown) return any;
+  for (RankState& member : stuck.members)
+    stuck.in_graphs |= member.behind = member.replayed.collectives < replayed;
+  return stuck.in_graphs;
+}
+
 Stuck judged(const Positions& positions, std::uint64_t identity, const Positions::Members& members,
              const Doings& doings, std::uint64_t overdue_ns, bool uncertain) {
   Stuck stuck;
   stuck.identity = identity;
   stuck.sequence = furthest(members);
+  stuck.graphs_unknown = !positions.knows_graphs(members);
   for (const auto& [number, member] : members) {
     if (member.of.ranks) stuck.ranks = member.of.ranks;
-    RankState state{member.of.rank, member.pid, member.sequence(), std::nullopt};
+    RankState& state = stuck.members.emplace_back();
+    state.rank = member.of.rank;
+    state.pid = member.pid;
+    state.sequence = member.sequence();
+    state.replayed = member.replayed;
     if (!member.last.empty()) state.at = member.last.back();
-    stuck.members.push_back(state);
     const Doing* doing = doing_of(doings, member.pid);
     stuck.waits |= doing && doing->open && doing->open->open_ns >= overdue_ns;
   }
-  bool any_behind =
-      std::any_of(stuck.members.begin(), stuck.members.end(),
-                  [&](const RankState& one) { return one.sequence < stuck.sequence; });
+  bool any_behind = find_who_is_behind(stuck);
   if (uncertain || is_uncertain(members)) {
     stuck.kind = Kind::unknown;
   } else if (std::uint64_t number = first_mismatch(members)) {
@@ -137,6 +151,8 @@ Stuck judged(const Positions& positions, std::uint64_t identity, const Positions
     name_who_is_behind(doings, overdue_ns, stuck);
   } else if (name_missing_peers(members, stuck)) {
     stuck.kind = Kind::missing_peer;
+  } else if (stuck.graphs_unknown) {
+    stuck.kind = Kind::unknown;  // the one that is missing may be in a graph
   }
   std::stable_sort(stuck.members.begin(), stuck.members.end(),
                    [](const RankState& a, const RankState& b) { return a.rank < b.rank; });

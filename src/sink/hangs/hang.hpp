@@ -62,8 +62,10 @@ struct RankState {
   std::uint32_t pid = 0;
   std::uint64_t sequence = 0;  // of the last collective that it entered
   std::optional<Entered> at;   // that one
-  bool named = false;          // it is what the others wait for
-  Kind why = Kind::waiting;    // of one that is named
+  ranks::Replayed replayed;
+  bool behind = false;       // others have entered, or launched, what it has not
+  bool named = false;        // it is what the others wait for
+  Kind why = Kind::waiting;  // of one that is named
 };
 
 // What holds in one communicator.
@@ -71,7 +73,9 @@ struct Stuck {
   std::uint64_t identity = 0;
   std::optional<std::int32_t> ranks;
   Kind kind = Kind::all_entered;
-  std::uint64_t sequence = 0;  // of the collective that it is about
+  std::uint64_t sequence = 0;   // of the collective that it is about
+  bool in_graphs = false;       // it is about launches of graphs that hold collectives
+  bool graphs_unknown = false;  // a process launched graphs that may hold any
   std::vector<RankState> members;
   bool waits = false;                // a process of it waits
   std::vector<std::int32_t> absent;  // of `making`: the ranks that have not come, here

@@ -68,6 +68,30 @@ bool are_many(const Stuck& stuck) {
                        [](const RankState& member) { return member.named; }) > 1;
 }
 
+// "has not entered all_reduce 57"
+std::string lacking(const Stuck& stuck) {
+  const char* has = are_many(stuck) ? "have" : "has";
+  if (stuck.in_graphs)
+    return fmt::format("{} not launched a graph of collectives that others have", has);
+  return fmt::format("{} not entered {}", has, collective(stuck));
+}
+
+const char* why_unknown(const Stuck& stuck) {
+  return stuck.graphs_unknown ? "what was in the graphs that were launched is not known"
+                              : "not all calls of the communicator were recorded";
+}
+
+// "all_reduce 57", or what was launched after that.
+std::string entered_last(const Stuck& stuck) {
+  std::uint64_t entered = 0, launched = 0;
+  for (const RankState& member : stuck.members) {
+    if (member.at) entered = std::max(entered, member.at->ts);
+    launched = std::max(launched, member.replayed.ts);
+  }
+  return launched > entered ? "launched the same graphs of collectives, and the last does not end"
+                            : "entered " + collective(stuck) + ", and it does not end";
+}
+
 std::string of_communicator(const Hang& hang, const Stuck& stuck) {
   std::string who = names_of_named(stuck), what = collective(stuck);
   const char* has = are_many(stuck) ? "have" : "has";
@@ -75,13 +99,12 @@ std::string of_communicator(const Hang& hang, const Stuck& stuck) {
     case Kind::gone: {
       const RankState* named = first_named(stuck);
       const Doing* doing = named ? doing_of(hang, named->pid) : nullptr;
-      return fmt::format("{} {} not entered {}: {}", who, has, what,
-                         doing ? ending_of(*doing) : "ended");
+      return fmt::format("{} {}: {}", who, lacking(stuck), doing ? ending_of(*doing) : "ended");
     }
     case Kind::stopped:
-      return fmt::format("{} {} not entered {}: stopped", who, has, what);
+      return fmt::format("{} {}: stopped", who, lacking(stuck));
     case Kind::missing_enter:
-      return fmt::format("{} {} not entered {}", who, has, what);
+      return fmt::format("{} {}", who, lacking(stuck));
     case Kind::mismatch:
       return fmt::format("{} called something else than others as collective {}", who,
                          stuck.sequence);
@@ -100,14 +123,14 @@ std::string of_communicator(const Hang& hang, const Stuck& stuck) {
       return fmt::format(
           "nobody can be named: {}",
           hang.lost ? fmt::format("{} may be missing", count_of(hang.lost, "record", "records"))
-                    : "not all calls of the communicator were recorded");
+                    : why_unknown(stuck));
     case Kind::all_entered:
     case Kind::waiting:
       break;
   }
   bool whole = stuck.ranks == static_cast<std::int32_t>(stuck.members.size());
-  return fmt::format("{} entered {}, and it does not end",
-                     whole ? "all ranks have" : "the ranks recorded here have", what);
+  return fmt::format("{} {}", whole ? "all ranks have" : "the ranks recorded here have",
+                     entered_last(stuck));
 }
 
 std::string since(std::uint64_t now, std::uint64_t ts) {
@@ -134,13 +157,20 @@ std::string entered_text(const Hang& hang, const RankState& member) {
   if (!member.at) return "entered no collective";
   std::string text = fmt::format("entered {} {}", to_string(member.at->op), member.at->sequence);
   if (member.at->count) text += fmt::format(" of {} elements", *member.at->count);
-  return text + fmt::format(", {} ago", since(hang.ts, member.at->ts));
+  text += fmt::format(", {} ago", since(hang.ts, member.at->ts));
+  const ranks::Replayed& replayed = member.replayed;
+  if (replayed.launches)
+    text += fmt::format(", and {} more in {}, the last {} ago", replayed.collectives,
+                        count_of(replayed.launches, "launch of graphs", "launches of graphs"),
+                        since(hang.ts, replayed.ts));
+  return text;
+}
+
+double seconds_ago(const Hang& hang, std::uint64_t ts) {
+  return static_cast<double>(hang.ts > ts ? hang.ts - ts : 0) / 1e9;
 }
 
 Json doing_json(const Hang& hang, const Doing& doing) {
-  auto seconds_since = [&](std::uint64_t ts) {
-    return static_cast<double>(hang.ts > ts ? hang.ts - ts : 0) / 1e9;
-  };
   Json out = {{"pid", doing.pid}, {"name", printable(doing.name)}};
   if (doing.state) out["state"] = std::string(1, doing.state);
   if (doing.gone) out["gone"] = true;
@@ -151,10 +181,10 @@ Json doing_json(const Hang& hang, const Doing& doing) {
                         {"name", std::string(doing.open->function->name)},
                         {"tid", doing.open->tid},
                         {"open_s", static_cast<double>(doing.open->open_ns) / 1e9}};
-  if (doing.called_ts) out["last_call_s_ago"] = seconds_since(doing.called_ts);
+  if (doing.called_ts) out["last_call_s_ago"] = seconds_ago(hang, doing.called_ts);
   if (doing.launched_ts)
     out["last_launch"] = {{"kernel", printable(doing.kernel)},
-                          {"s_ago", seconds_since(doing.launched_ts)}};
+                          {"s_ago", seconds_ago(hang, doing.launched_ts)}};
   return out;
 }
 
@@ -170,8 +200,12 @@ Json member_json(const Hang& hang, const RankState& member) {
     if (at.count) out["count"] = *at.count;
     if (at.datatype) out["datatype"] = std::string(nccl_type_name(*at.datatype));
     if (at.root) out["root"] = *at.root;
-    out["entered_s_ago"] = static_cast<double>(hang.ts > at.ts ? hang.ts - at.ts : 0) / 1e9;
+    out["entered_s_ago"] = seconds_ago(hang, at.ts);
   }
+  if (member.replayed.launches)
+    out["graphs"] = {{"launches", member.replayed.launches},
+                     {"collectives", member.replayed.collectives},
+                     {"launched_s_ago", seconds_ago(hang, member.replayed.ts)}};
   if (member.named) out["named"] = std::string(to_string(member.why));
   return out;
 }
@@ -241,6 +275,7 @@ std::string as_json(const Hang& hang, const std::string& host, std::uint64_t rea
     if (stuck.identity) one["identity"] = fmt::format("{:#018x}", stuck.identity);
     if (stuck.ranks) one["ranks"] = *stuck.ranks;
     one["recorded"] = stuck.members.size();
+    if (stuck.in_graphs) one["in_graphs"] = true;
     if (!stuck.absent.empty()) one["absent"] = stuck.absent;
     one["members"] = Json::array();
     for (const RankState& member : stuck.members)

@@ -56,7 +56,7 @@ Doing& HangWatch::doing(std::uint32_t pid) {
 
 void HangWatch::call(const Call& call) {
   bool launches = call.function->launches_kernel() || call.function->launches_graph();
-  if (call.function->layer() > 0) positions_.note(call, false);
+  if (Positions::concerns(*call.function)) positions_.note(call, false);
   Doing& of = doing(call.pid);
   of.called_ts = std::max(of.called_ts, call.ts + call.duration);
   if (!launches || call.ts < of.launched_ts) return;
@@ -90,7 +90,7 @@ void HangWatch::open_calls(const OpenCallsNow& calls) {
   for (auto& [pid, of] : doings_) of.open.reset();
   positions_.begin_open();
   calls.each([&](const Call& call, std::uint64_t open_ns) {
-    if (call.function->layer() > 0) positions_.note(call, true);
+    if (Positions::concerns(*call.function)) positions_.note(call, true);
     if (!may_hang(*call.function)) return;
     Doing& of = doing(call.pid);
     // A collective says more than the driver's call that it is in.

@@ -1,6 +1,7 @@
 #include "sink/hangs/hang.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "sink/hangs/hang_report.hpp"
@@ -41,6 +42,29 @@ struct Ranks {
     call.ts = sequence * SECOND;
     positions.note(call, false);
   }
+  // These collectives into a graph, which is launched.
+  void capture(std::size_t rank, std::uint64_t first, std::uint64_t last,
+               const char* symbol = "ncclAllReduce") {
+    GraphContent& graph = graphs[rank];
+    for (std::uint64_t sequence = first; sequence <= last; sequence++) {
+      SampleCall call(symbol, {0x1000, 10, 7, 1, 0x5e00, 0});
+      call.communicator = &communicators[rank];
+      call.sequence = sequence;
+      call.captured = true;
+      call.pid = communicators[rank].pid;
+      call.id = sequence * 100 + rank;
+      call.ts = sequence * SECOND;
+      positions.note(call, false);
+      graph.collectives.push_back({call.id, call.function->op, 10});
+    }
+  }
+  void launch(std::size_t rank, std::uint64_t ts, bool known = true) {
+    SampleCall call("cuGraphLaunch", {0x9000, 0x5e00});
+    call.pid = communicators[rank].pid;
+    call.ts = ts;
+    if (known) call.graph = &graphs[rank];
+    positions.note(call, false);
+  }
   void all_enter(std::uint64_t sequence) {
     for (std::size_t rank = 0; rank < communicators.size(); rank++) enter(rank, sequence);
   }
@@ -63,6 +87,7 @@ struct Ranks {
   }
 
   std::vector<Communicator> communicators;
+  std::map<std::size_t, GraphContent> graphs;
   Positions positions;
   Doings doings;
 };
@@ -103,6 +128,76 @@ TEST_CASE("The rank that has not entered what others have is named") {
   CHECK(report["communicators"][0]["members"][1]["named"] == "missing_enter");
   CHECK(report["communicators"][0]["members"][0]["entered"] == 2);
   CHECK(report["processes"][0]["open_call"]["name"] == "cuStreamSynchronize");
+}
+
+TEST_CASE("A rank that has not launched a graph of collectives that others have is named") {
+  Ranks ranks(3);
+  for (std::size_t rank = 0; rank < 3; rank++) {
+    ranks.capture(rank, 1, 4);
+    ranks.launch(rank, 10 * SECOND);
+    ranks.wait(rank);
+  }
+  CHECK(ranks.hang().kind == Kind::all_entered);
+  CHECK_FALSE(is_any_behind(ranks.positions, 100 * SECOND, LIMIT));
+  CHECK(headline(ranks.hang())
+            .starts_with("all ranks have launched the same graphs of collectives, and the last "
+                         "does not end"));
+  ranks.launch(0, 50 * SECOND);
+  ranks.launch(2, 51 * SECOND);
+  ranks.doings[101].open.reset();
+  Hang hang = ranks.hang();
+  CHECK(hang.kind == Kind::missing_enter);
+  CHECK(Ranks::named(hang) == "1");
+  CHECK(headline(hang).starts_with(
+      "rank 1 of 3 has not launched a graph of collectives that others have; process 100"));
+  CHECK(as_text(hang).find("and 8 more in 2 launches of graphs, the last 50.0 s ago") !=
+        std::string::npos);
+  auto report = nlohmann::json::parse(as_json(hang, "node1", 5, LIMIT));
+  CHECK(report["communicators"][0]["in_graphs"] == true);
+  CHECK(report["communicators"][0]["members"][1]["graphs"]["collectives"] == 4);
+  CHECK_FALSE(is_any_behind(ranks.positions, 79 * SECOND, LIMIT));
+  CHECK(is_any_behind(ranks.positions, 80 * SECOND, LIMIT));
+  ranks.launch(1, 90 * SECOND);
+  CHECK_FALSE(is_any_behind(ranks.positions, 200 * SECOND, LIMIT));
+  CHECK(ranks.hang().kind == Kind::all_entered);
+}
+
+TEST_CASE("Nobody is named by launches of graphs that may hold anything") {
+  Ranks ranks(2);
+  for (std::size_t rank = 0; rank < 2; rank++) {
+    ranks.capture(rank, 1, 2);
+    ranks.launch(rank, 10 * SECOND);
+  }
+  ranks.launch(0, 20 * SECOND);
+  ranks.launch(1, 20 * SECOND, false);
+  ranks.wait(0);
+  Hang hang = ranks.hang();
+  CHECK(hang.kind == Kind::unknown);
+  CHECK(Ranks::named(hang).empty());
+  CHECK(headline(hang).starts_with(
+      "nobody can be named: what was in the graphs that were launched is not known"));
+  CHECK_FALSE(is_any_behind(ranks.positions, 100 * SECOND, LIMIT));
+  // What a body of a conditional node does may be done any number of times.
+  Ranks looping(2);
+  for (std::size_t rank = 0; rank < 2; rank++) {
+    looping.capture(rank, 1, 2);
+    GraphOperation body;
+    body.conditional = true;
+    looping.graphs[rank].operations.emplace_back(body, 1);
+    looping.launch(rank, 10 * SECOND);
+  }
+  looping.launch(0, 20 * SECOND);
+  looping.wait(0);
+  CHECK(looping.hang().kind == Kind::unknown);
+}
+
+TEST_CASE("Sends and receives in graphs differ by rank") {
+  Ranks ranks(2);
+  ranks.capture(0, 1, 2, "ncclSend");
+  ranks.capture(1, 1, 1, "ncclRecv");
+  ranks.launch(0, 10 * SECOND);
+  ranks.launch(1, 10 * SECOND);
+  CHECK_FALSE(is_any_behind(ranks.positions, 100 * SECOND, LIMIT));
 }
 
 TEST_CASE("A rank that is behind because it waits itself is not named") {
