@@ -36,7 +36,7 @@ struct TraceFlags {
   bool json = false;
   PartFlags part;
   std::string time = "relative";
-  bool by_line = false;  // what is done by the program's range is done by the line of its Python
+  bool by_line = false;  // a call is placed by its line of Python, not by the program's range
   std::string svg;       // the file for a picture; empty: there is to be none
   Top top;
 };
@@ -48,11 +48,11 @@ void add_trace_flags(CLI::App& sub, TraceFlags& flags, std::initializer_list<con
 CLI::Option* add_time(CLI::App& sub, TraceFlags& flags);
 // Adds --by, which sets `by`, and by_line if its word is "line".
 template <typename By>
-CLI::Option* add_by(CLI::App& sub, TraceFlags& flags, By& by, const Meanings<By>& meanings,
-                    const std::string& help) {
-  return one_of(sub, "--by", by, meanings, help)->each([&flags](const std::string& word) {
-    flags.by_line = word == "line";
-  });
+void add_by(CLI::App& sub, TraceFlags& flags, By& by, const Meanings<By>& meanings,
+            const std::string& help) {
+  one_of(sub, "--by", by, meanings, help)
+      ->capture_default_str()
+      ->each([&flags](const std::string& word) { flags.by_line = word == "line"; });
 }
 void add_svg(CLI::App& sub, TraceFlags& flags);
 void add_json(CLI::App& sub, bool& json);
@@ -83,7 +83,7 @@ struct Answer {
   std::function<void(Page&)> page;
   std::vector<std::string_view> lists = {};  // of the object, that --top cuts
   std::function<bool()> found_thread = {};   // whether --pid and --tid have any call; empty: always
-  std::function<std::string()> svg = {};
+  std::function<std::string()> svg = {};     // the picture that --svg asks for
 };
 // Shows the analyses the whole trace, and prints their answer. Returns the exit status.
 Result<int> answer(const TraceFlags& flags, analyze::TraceReader& reader,

@@ -1,9 +1,10 @@
 #include "collect/probe_arguments.hpp"
 
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <limits>
+
+#include "util/whole_number.hpp"
 
 namespace cudabpf {
 
@@ -27,11 +28,8 @@ constexpr Register REGISTERS[] = {
 // All of it, within these limits.
 std::optional<std::int64_t> number_in(std::string_view text, std::int64_t least,
                                       std::int64_t most) {
-  std::int64_t value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
-    return std::nullopt;
-  return value;
+  auto value = whole_number<std::int64_t>(text);
+  return value && *value >= least && *value <= most ? value : std::nullopt;
 }
 template <typename Number>
 std::optional<std::int64_t> number_of(std::string_view text) {

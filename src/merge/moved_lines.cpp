@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -15,6 +14,7 @@
 #include "trace/read/line_parser.hpp"
 #include "trace/write/line_text.hpp"
 #include "util/text/json_text.hpp"
+#include "util/whole_number.hpp"
 
 namespace cudabpf::merge {
 
@@ -29,14 +29,6 @@ namespace {
 constexpr std::uint64_t MAX_NUMBERS = std::uint64_t{1} << 52;
 constexpr std::uint32_t MAX_TIDS =
     std::numeric_limits<std::uint32_t>::max() - MAX_HOSTS * PIDS_OF_HOST;
-
-// Nothing: it is not a whole number from 0 on.
-std::optional<std::uint64_t> number_of(std::string_view text) {
-  std::uint64_t number = 0;
-  auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (bad != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && static_cast<unsigned char>(text.back()) <= ' ') text.remove_suffix(1);
@@ -165,7 +157,7 @@ void MovedLines::append(const analyze::Line& line, std::string& out) {
 void MovedLines::member(Means means, std::string_view value, std::string& out) {
   if (means == Means::processes) return processes(value, out);
   if (means == Means::calls) return calls(value, out);
-  auto number = number_of(value);
+  auto number = whole_number<std::uint64_t>(value);
   if (!number || *number > LATEST_TS) {
     out += value;
     return;

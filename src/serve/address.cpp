@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <optional>
 
 #include "util/exit_codes.hpp"
+#include "util/whole_number.hpp"
 
 namespace cudabpf::serve {
 
@@ -144,9 +144,7 @@ Result<Address> Address::parse(const std::string& text) {
   if (is_localhost(parts->host) && !parts->bracketed) parts->host = "127.0.0.1";
   auto numbers = numbers_of(*parts);
   std::uint16_t port = 0;
-  const char* end = parts->port.data() + parts->port.size();
-  auto read = std::from_chars(parts->port.data(), end, port);
-  if (!numbers || read.ec != std::errc() || read.ptr != end) return wrong;
+  if (!numbers || !read_number(parts->port, port)) return wrong;
   Address address;
   address.address_ = numbers->address;
   address.size_ = numbers->size;

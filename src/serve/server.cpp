@@ -10,13 +10,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstring>
 #include <exception>
 #include <functional>
 #include <string>
 #include <utility>
+
+#include "util/whole_number.hpp"
 
 namespace cudabpf::serve {
 
@@ -68,11 +69,8 @@ MHD_Result add_header(void* to, MHD_ValueKind, const char* name, const char* val
 // What the client says before it sends it; what it does not say is counted as it comes.
 bool says_too_much(MHD_Connection* client) {
   const char* length = MHD_lookup_connection_value(client, MHD_HEADER_KIND, "Content-Length");
-  std::uint64_t bytes = 0;
-  if (!length) return false;
-  const char* end = length + std::strlen(length);
-  auto [parsed, error] = std::from_chars(length, end, bytes);
-  return error != std::errc() || parsed != end || bytes > MAX_WITH_REQUEST;
+  return length &&
+         whole_number<std::uint64_t>(length).value_or(MAX_WITH_REQUEST + 1) > MAX_WITH_REQUEST;
 }
 
 bool is_there(int fd) {

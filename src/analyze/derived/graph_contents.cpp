@@ -1,11 +1,11 @@
 #include "analyze/derived/graph_contents.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "util/saturating.hpp"
 #include "util/text/json_text.hpp"
+#include "util/whole_number.hpp"
 
 namespace cudabpf::analyze {
 
@@ -28,10 +28,8 @@ NodeWork work_in(const Parsed& node) {
 
 std::uint64_t handle_of(const Parsed& node) {
   std::string text = text_in(node, "handle");
-  std::uint64_t handle = 0;
   if (!text.starts_with("0x")) return 0;
-  auto [end, bad] = std::from_chars(text.data() + 2, text.data() + text.size(), handle, 16);
-  return bad == std::errc() && end == text.data() + text.size() ? handle : 0;
+  return whole_number<std::uint64_t>(std::string_view(text).substr(2), 16).value_or(0);
 }
 
 std::uint32_t narrow(std::uint64_t number) {

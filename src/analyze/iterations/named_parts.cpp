@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "util/exit_codes.hpp"
+#include "util/whole_number.hpp"
 
 namespace cudabpf::analyze {
 
@@ -71,9 +71,7 @@ Result<std::size_t> find_phase(const std::vector<Phase>& phases, const std::stri
 // 0: it is no number, or none that an iteration can have.
 std::uint64_t iteration_in(std::string_view text, std::uint64_t last) {
   if (text == "last") return last;
-  std::uint64_t number = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? number : 0;
+  return whole_number<std::uint64_t>(text).value_or(0);
 }
 
 }  // namespace

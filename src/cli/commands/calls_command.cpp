@@ -51,8 +51,7 @@ void add_calls(CLI::App& app, Action& action) {
           {"range", range},
           {"line", range},
           {"container", container}},
-         "What to group the calls by")
-      ->capture_default_str();
+         "What to group the calls by");
   add_top(sub, flags.top, 40, "Show at most N functions per group");
 }
 

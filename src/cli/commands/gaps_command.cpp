@@ -47,8 +47,7 @@ void add_gaps(CLI::App& app, Action& action) {
        "gaps --by range traces/example-ranges.jsonl.zst   in which of the program's ranges"});
   add_time(sub, flags);
   add_by(sub, flags, flags.by, {{"gap", gap}, {"range", range}, {"line", line}},
-         "List the longest gaps, or the program's ranges or lines of Python in which they ended")
-      ->capture_default_str();
+         "List the longest gaps, or the program's ranges or lines of Python in which they ended");
   add_top(sub, flags.top, 10, "Show at most the N longest, or N ranges or lines");
 }
 

@@ -67,8 +67,7 @@ void add_kernels(CLI::App& app, Action& action) {
   add_time(sub, flags)->excludes("--jsonl");
   add_by(sub, flags, flags.by,
          {{"configuration", configuration}, {"name", name}, {"range", range}, {"line", range}},
-         "What to group launches by")
-      ->capture_default_str();
+         "What to group launches by");
   add_top(sub, flags.top, 30, "Show at most N kernels, of each range or line with --by");
 }
 

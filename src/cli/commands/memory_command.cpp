@@ -46,8 +46,7 @@ void add_memory(CLI::App& app, Action& action) {
   add_by(sub, flags, flags.by,
          {{"process", process}, {"range", range}, {"line", line}, {"holder", holder}},
          "What to tell apart: processes, the program's ranges or lines of Python that "
-         "allocated, or the libraries whose code asked for it")
-      ->capture_default_str();
+         "allocated, or the libraries whose code asked for it");
   add_svg(sub, flags);
   add_top(sub, flags.top, 10, "Show at most N blocks, and N block sizes");
 }

@@ -4,21 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "util/exit_codes.hpp"
 #include "util/system/users.hpp"
+#include "util/whole_number.hpp"
 
 namespace cudabpf::cli {
 
 namespace {
-
-std::optional<unsigned> number(std::string_view digits) {
-  unsigned value = 0;
-  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return value;
-}
 
 std::string name_of(const std::string& variable) { return variable.substr(0, variable.find('=')); }
 
@@ -53,8 +46,8 @@ std::vector<std::string> joined(std::vector<std::string> users,
 
 Caller caller_of(const Procfs& procfs, pid_t pid, const std::vector<std::string>& own) {
   Caller caller{std::nullopt, own};
-  auto uid = number(value_in(own, "SUDO_UID"));
-  auto gid = number(value_in(own, "SUDO_GID"));
+  auto uid = whole_number<unsigned>(value_in(own, "SUDO_UID"));
+  auto gid = whole_number<unsigned>(value_in(own, "SUDO_GID"));
   if (!uid || !gid) return caller;
   // Looks up to the sudo that set this process's SUDO_ variables for that user. A user who became
   // root through it may since have called another sudo, or become another user, who then became
@@ -96,7 +89,7 @@ std::vector<std::string> own_environment() {
 }
 
 Result<User> find_user(const std::string& name) {
-  auto uid = number(name);
+  auto uid = whole_number<unsigned>(name);
   Users users = Users::of_machine();
   auto user = uid ? users.numbered(*uid) : users.named(name);
   if (!user)

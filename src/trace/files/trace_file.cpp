@@ -10,11 +10,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 
 #include "util/system/clock.hpp"
+#include "util/whole_number.hpp"
 
 namespace cudabpf {
 
@@ -27,10 +27,8 @@ std::optional<int> descriptor_named(std::string_view path) {
   if (path == "/dev/stderr") return STDERR_FILENO;
   for (std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
     if (!path.starts_with(folder)) continue;
-    int number = -1;
-    const char* end = path.data() + path.size();
-    auto read = std::from_chars(path.data() + folder.size(), end, number);
-    if (read.ec == std::errc() && read.ptr == end && number >= 0) return number;
+    auto number = whole_number<int>(path.substr(folder.size()));
+    if (number && *number >= 0) return number;
   }
   return std::nullopt;
 }

@@ -3,7 +3,6 @@
 #include <simdjson.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -12,6 +11,7 @@
 #include "trace/read/line_keys.hpp"
 #include "trace/read/line_scan.hpp"
 #include "util/text/json_text.hpp"
+#include "util/whole_number.hpp"
 
 namespace cudabpf::analyze {
 
@@ -45,13 +45,6 @@ bool is_event(LineKind kind) {
 }
 
 bool is_nothing(Value& value) { return token_of(value) == "null"; }
-
-// True if all of the text is a number.
-template <typename Number>
-bool read_number(std::string_view text, Number& number, int base = 10) {
-  auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), number, base);
-  return bad == std::errc() && end == text.data() + text.size();
-}
 
 // How line_fields.def says that a number is read.
 namespace read {

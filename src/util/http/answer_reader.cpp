@@ -3,7 +3,8 @@
 #include <strings.h>
 
 #include <algorithm>
-#include <charconv>
+
+#include "util/whole_number.hpp"
 
 namespace cudabpf::http {
 
@@ -20,14 +21,6 @@ std::string_view trimmed(std::string_view text) {
   constexpr std::string_view BLANKS = " \t\r";
   text.remove_prefix(std::min(text.find_first_not_of(BLANKS), text.size()));
   return text.substr(0, text.find_last_not_of(BLANKS) + 1);
-}
-
-std::optional<std::uint64_t> number(std::string_view digits, int base) {
-  std::uint64_t value = 0;
-  const char* end = digits.data() + digits.size();
-  auto read = std::from_chars(digits.data(), end, value, base);
-  if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
-  return value;
 }
 
 }  // namespace
@@ -115,7 +108,7 @@ Result<> AnswerReader::read_status(std::string_view line) {
   constexpr std::size_t AT = VERSION.size() + 2, DIGITS = 3;
   if (!line.starts_with(VERSION) || line.size() < AT + DIGITS || line[AT - 1] != ' ')
     return not_http();
-  auto status = number(line.substr(AT, DIGITS), 10);
+  auto status = whole_number<std::uint64_t>(line.substr(AT, DIGITS), 10);
   if (!status || *status < 100) return not_http();
   answer_.status = static_cast<unsigned>(*status);
   answer_.reason = trimmed(line.substr(AT + DIGITS));
@@ -132,7 +125,7 @@ Result<> AnswerReader::read_header(std::string_view name, std::string_view value
   if (is_same(name, "Content-Encoding") && !is_same(value, "identity"))
     return Error{"the answer is encoded as nobody asked for"};
   if (is_same(name, "Content-Length")) {
-    auto length = number(value, 10);
+    auto length = whole_number<std::uint64_t>(value, 10);
     if (!length || (length_ && *length_ != *length)) return not_http();
     length_ = length;
   }
@@ -165,7 +158,8 @@ Result<> AnswerReader::begin_body() {
 Result<bool> AnswerReader::read_chunk_size() {
   auto line = TRY(next_line(MAX_LINE));
   if (!line) return false;
-  auto size = number(trimmed(std::string_view(*line).substr(0, line->find(';'))), 16);
+  auto size =
+      whole_number<std::uint64_t>(trimmed(std::string_view(*line).substr(0, line->find(';'))), 16);
   if (!size) return not_http();
   if (!has_room_for(*size)) return too_long();
   left_ = *size;

@@ -3,9 +3,10 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <string_view>
+
+#include "util/whole_number.hpp"
 
 namespace cudabpf::http {
 
@@ -14,12 +15,7 @@ namespace {
 constexpr std::string_view PLAIN = "http://", ENCRYPTED = "https://";
 constexpr std::size_t LONGEST = 2000;
 
-bool is_port(std::string_view text) {
-  std::uint16_t port = 0;
-  const char* end = text.data() + text.size();
-  auto read = std::from_chars(text.data(), end, port);
-  return read.ec == std::errc() && read.ptr == end && port > 0;
-}
+bool is_port(std::string_view text) { return whole_number<std::uint16_t>(text).value_or(0) > 0; }
 
 bool is_ip6(const std::string& text) {
   in6_addr address{};

@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <climits>
 #include <memory>
 #include <set>
 
 #include "util/system/fd.hpp"
+#include "util/whole_number.hpp"
 
 namespace cudabpf {
 
@@ -39,13 +39,6 @@ std::string read_link(const std::string& path) {
   char target[PATH_MAX];
   ssize_t size = readlink(path.c_str(), target, sizeof target);
   return size < 0 ? std::string{} : std::string(target, static_cast<std::size_t>(size));
-}
-
-// Whether the whole text is a number; if not, the value stays as it was.
-template <typename T>
-bool parse_number(std::string_view text, T& value, int base = 10) {
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  return error == std::errc{} && end == text.data() + text.size();
 }
 
 // Removes what precedes the separator (everything if there is none) from the text.
@@ -91,9 +84,9 @@ Stat parse_stat(std::string_view text) {
   for (int field = 3; !rest.empty(); field++) {  // as proc(5) counts them
     std::string_view value = take(rest, ' ');
     if (field == 3 && !value.empty()) stat.state = value.front();
-    if (field == 4) parse_number(value, stat.ppid);
-    if (field == 9) parse_number(value, stat.flags);
-    if (field == 22) parse_number(value, stat.start_ticks);
+    if (field == 4) read_number(value, stat.ppid);
+    if (field == 9) read_number(value, stat.flags);
+    if (field == 22) read_number(value, stat.start_ticks);
   }
   return stat;
 }
@@ -104,7 +97,7 @@ std::vector<pid_t> numbered_entries(const std::string& folder) {
   if (!listing) return numbers;
   while (dirent* entry = readdir(listing.get())) {
     pid_t number = 0;
-    if (parse_number(entry->d_name, number) && number > 0) numbers.push_back(number);
+    if (read_number(entry->d_name, number) && number > 0) numbers.push_back(number);
   }
   std::sort(numbers.begin(), numbers.end());
   return numbers;
@@ -129,7 +122,7 @@ std::vector<pid_t> ns_ids(std::string_view status) {
   std::vector<pid_t> ids;
   for (std::string_view field = status_field(status, "NSpid"); !field.empty();) {
     pid_t id = 0;
-    if (parse_number(take(field, '\t'), id)) ids.push_back(id);
+    if (read_number(take(field, '\t'), id)) ids.push_back(id);
   }
   return ids;
 }
@@ -139,14 +132,14 @@ std::vector<pid_t> ns_ids(std::string_view status) {
 std::optional<Mapping> parse_mapping(std::string_view line) {
   // "7f3c00000000-7f3c00021000 r-xp 00001000 fe:01 42    /usr/lib/libcuda.so.1 (deleted)"
   Mapping mapping;
-  bool sound = parse_number(take(line, '-'), mapping.start, 16);
-  sound &= parse_number(take(line, ' '), mapping.end, 16);
+  bool sound = read_number(take(line, '-'), mapping.start, 16);
+  sound &= read_number(take(line, ' '), mapping.end, 16);
   mapping.perms = take(line, ' ');
   sound &= mapping.perms.size() == 4;
-  sound &= parse_number(take(line, ' '), mapping.offset, 16);
-  sound &= parse_number(take(line, ':'), mapping.major, 16);
-  sound &= parse_number(take(line, ' '), mapping.minor, 16);
-  sound &= parse_number(take(line, ' '), mapping.inode);
+  sound &= read_number(take(line, ' '), mapping.offset, 16);
+  sound &= read_number(take(line, ':'), mapping.major, 16);
+  sound &= read_number(take(line, ' '), mapping.minor, 16);
+  sound &= read_number(take(line, ' '), mapping.inode);
   if (!sound || mapping.end < mapping.start) return {};
   // The kernel pads with blanks before the path, which begins with '/' or '['.
   line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
@@ -193,7 +186,7 @@ ProcessIdentity Procfs::process(pid_t pid) const {
   std::string status = read_file(path(pid, "status"));
   std::string_view uids = status_field(status, "Uid");
   uid_t uid = 0;
-  if (parse_number(take(uids, '\t'), uid)) process.uid = uid;
+  if (read_number(take(uids, '\t'), uid)) process.uid = uid;
   process.ns_pids = ns_ids(status);
 
   process.cgroup = read_file(path(pid, "cgroup"), MAX_CGROUP);
@@ -258,7 +251,7 @@ pid_t Procfs::tracer(pid_t pid) const { return status_pid(pid, "TracerPid"); }
 pid_t Procfs::status_pid(pid_t pid, std::string_view field) const {
   std::string status = read_file(path(pid, "status"));
   pid_t value = 0;
-  parse_number(status_field(status, field), value);
+  read_number(status_field(status, field), value);
   return value;
 }
 

@@ -1,6 +1,6 @@
 #include "util/system/rank_variables.hpp"
 
-#include <charconv>
+#include "util/whole_number.hpp"
 
 namespace cudabpf {
 
@@ -9,11 +9,8 @@ RankVariables rank_variables(const std::vector<std::string>& environment) {
   for (std::string_view name : RANK_VARIABLES)
     for (std::string_view variable : environment) {
       if (!variable.starts_with(name) || !variable.substr(name.size()).starts_with('=')) continue;
-      const char *begin = variable.data() + name.size() + 1,
-                 *end = variable.data() + variable.size();
-      std::uint32_t value = 0;
-      auto [at, bad] = std::from_chars(begin, end, value);
-      if (begin != end && bad == std::errc() && at == end) found.emplace_back(name, value);
+      auto value = whole_number<std::uint32_t>(variable.substr(name.size() + 1));
+      if (value) found.emplace_back(name, *value);
       break;  // the first is the one that a program sees
     }
   return found;

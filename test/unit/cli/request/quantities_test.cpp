@@ -125,14 +125,14 @@ TEST_CASE("A sample's period is a number of milliseconds, between 20 and a minut
 }
 
 TEST_CASE("What is wrong with a quantity is said") {
-  for (const auto& [text, why] : std::initializer_list<std::pair<const char*, const char*>>{
-           {"many", "not a quantity"},
-           {"5 s", "not a quantity"},
-           {"inf", "not a quantity"},
-           {"0", "must be more than 0"},
-           {"-5s", "must be more than 0"},
-           {"0.1ns", "too small"},
-           {"1e18d", "too large"}})
+  for (const auto& [text, why] :
+       std::initializer_list<std::pair<const char*, const char*>>{{"many", "not a quantity"},
+                                                                  {"5 s", "not a quantity"},
+                                                                  {"inf", "not a quantity"},
+                                                                  {"0", "must be more than 0"},
+                                                                  {"-5s", "must be more than 0"},
+                                                                  {"0.1ns", "too small"},
+                                                                  {"1e18d", "too large"}})
     CHECK(parse_duration(text, "--duration").error().message ==
           fmt::format("--duration {}: {}", text, why));
 }
