@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "collect/bpf/uprobe_multi.hpp"
+#include "cudabpf/api.hpp"
 #include "floor.skel.h"
 #include "util/elf/elf.hpp"
 
@@ -49,7 +50,8 @@ int main(int argc, char** argv) {
     return 1;
   }
   std::set<unsigned long> offsets;
-  for (const auto& function : library->functions("cu"))
+  const cudabpf::Api* api = cudabpf::api_of_file(argv[1]);
+  for (const auto& function : library->functions(api ? api->prefix : "cu"))
     if (symbols.contains("all") || symbols.contains(function.name)) offsets.insert(function.offset);
   if (offsets.empty()) {
     std::fprintf(stderr, "empty_probes: %s has none of these functions\n", argv[1]);
