@@ -24,6 +24,14 @@ void Tracks::gpu_times(const Line& line) {
   if (times.contains("why") && unmeasured_.size() < MAX_TRACKS) unmeasured_.insert(line.pid);
 }
 
+void Tracks::gpu_window(const Line& line) {
+  Process& process = this->process(line.pid);
+  auto name_of = [](std::size_t) { return std::string("GPU times recorded"); };
+  if (Lane* lane =
+          free_lane(process.windows, line, Track::Kind::windows, process, process.track, name_of))
+    out_.span(lane->track, {line.ts, line.end()}, "recorded", {});
+}
+
 void Tracks::gpu_operation(const Line& line) {
   QueueKey key = queue_of(line);
   learn_stream(on_gpus(line.pid).queues[key], key, line);

@@ -25,7 +25,8 @@ struct Track {
     gpu,    // all queues of a process on one GPU: nothing is on it itself
     queue,  // what a GPU did, as measured
     communicator,
-    ranges,  // the program's own
+    ranges,   // the program's own
+    windows,  // in which GPU times were recorded
     phases,
     iterations,
   };

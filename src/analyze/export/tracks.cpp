@@ -83,6 +83,8 @@ void Tracks::line(const Line& line) {
       return gpu_sample(line);
     case LineKind::gpu_operation:
       return gpu_operation(line);
+    case LineKind::gpu_window:
+      return gpu_window(line);
     case LineKind::lost:
       return lost(line);
     case LineKind::process:

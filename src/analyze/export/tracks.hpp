@@ -73,6 +73,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
     HashMap<StreamKey, Track, StreamHash> streams;
     // By thread (0: they may end on any) and by how many are around them.
     std::map<std::pair<std::uint32_t, std::size_t>, std::vector<Lane>> ranges;
+    std::vector<Lane> windows;  // in which GPU times were recorded, where they were not always
     std::array<Counter, MEMORY_KINDS> memory;
     Counter launches;
     std::uint64_t counted = 0, counted_from = 0;  // launches since then
@@ -129,6 +130,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   void lost(const Line& line);
   void gpu_times(const Line& line);
   void gpu_operation(const Line& line);
+  void gpu_window(const Line& line);
   void draw_operations();
   void draw_work(Line& work);
   Lane* lane_for(const Line& work);

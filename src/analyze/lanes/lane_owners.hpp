@@ -51,6 +51,8 @@ class LaneOwners {
     Name comm;
     // Indices. A process may have only queues; where it has any, they say more than streams.
     std::vector<std::size_t> threads, streams, queues;
+    // In which its GPU times were recorded, where they were not always.
+    std::vector<TimeSpan> windows;
     bool empty() const { return threads.empty() && queues.empty(); }
   };
   struct Thread : OfThread {
@@ -149,6 +151,14 @@ class LaneOwners {
     return &queue;
   }
 
+  // GPU times were recorded then.
+  void window(const Line& line) {
+    std::size_t process = windows_ < MAX_WINDOWS && line.end() > line.ts ? process_of(line) : NONE;
+    if (process == NONE) return;
+    processes_[process].windows.push_back({line.ts, line.end()});
+    windows_++;
+  }
+
   // When it was; the end is never before the beginning, whatever a trace says. An unfinished call's
   // line comes where its thread, its process or the trace ended.
   TimeSpan span_of(const Line& line) const {
@@ -174,7 +184,7 @@ class LaneOwners {
 
  private:
   static constexpr std::size_t NONE = ~std::size_t{0};
-  static constexpr std::size_t MAX_PROCESSES = 512;
+  static constexpr std::size_t MAX_PROCESSES = 512, MAX_WINDOWS = 1 << 17;
 
   struct ThreadKey {
     std::uint64_t process = 0;  // its number
@@ -221,6 +231,7 @@ class LaneOwners {
   ThreadKey last_key_;
   Thread* last_thread_ = nullptr;
   std::uint64_t last_seen_ = 0;
+  std::size_t windows_ = 0;  // of all processes
 };
 
 }  // namespace cudabpf::analyze

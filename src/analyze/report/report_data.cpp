@@ -134,6 +134,9 @@ Json owners_json(const ReportTimeline& timeline) {
         {{"pid", process.pid}, {"comm", short_text(timeline.names().text(process.comm), LONGEST)}});
     if (process.host)
       processes.back()["host"] = short_text(timeline.names().text(process.host), LONGEST);
+    if (process.windows.empty()) continue;
+    Json& windows = processes.back()["gpu_windows"] = Json::array();
+    for (const TimeSpan& window : process.windows) windows.push_back({window.begin, window.end});
   }
   for (const auto& thread : timeline.threads())
     threads.push_back({{"process", thread.process}, {"tid", thread.tid}});

@@ -37,8 +37,14 @@ void ReportTimeline::Sampled::merge(const Sampled& next) {
 ReportTimeline::ReportTimeline(Names& names, std::size_t most_events)
     : events_(names), rows_(most_events, most_events / 4 * 3) {}
 
-void ReportTimeline::line(const Line& line) {
+void ReportTimeline::outside(const Line& line) {
   events_.learn(line);
+  if (line.kind == LineKind::gpu_window && line.wanted && line.end() <= LATEST)
+    owners_.window(line);
+}
+
+void ReportTimeline::line(const Line& line) {
+  outside(line);
   if (line.kind == LineKind::call) count(line);
   if (line.kind == LineKind::call || line.kind == LineKind::driver) on_thread(line);
   if (line.kind == LineKind::range && has_bar(line)) range(line);

@@ -51,7 +51,8 @@ class ReportTimeline : public Analysis {
   explicit ReportTimeline(Names& names, std::size_t most_events = ReportEvent::MAX);
 
   void line(const Line& line) override;
-  void outside(const Line& line) override { events_.learn(line); }
+  // Its names, and windows that reach into the part.
+  void outside(const Line& line) override;
   void finish(const TraceFacts& facts) override;
 
   const Names& names() const { return events_.names(); }

@@ -44,6 +44,8 @@ void Timeline::line(const Line& line) {
   if (line.wanted && line.kind == LineKind::range) range(line);
   if (line.sample) gpu_sample(*line.sample);
   if (line.wanted && line.kind == LineKind::gpu_operation) gpu_operation(line);
+  if (line.wanted && line.kind == LineKind::gpu_window && clipped({line.ts, line.end()}))
+    owners_.window(line);
   owners_.seen(line);
 }
 

@@ -112,6 +112,9 @@ Json timeline_json(const Timeline& timeline) {
                          {"threads", threads},
                          {"streams", streams}});
     if (process.host) processes.back()["host"] = timeline.names().text(process.host);
+    for (const TimeSpan& window : process.windows)
+      processes.back()["gpu_windows_us"].push_back(
+          {microseconds(window.begin), microseconds(window.end)});
     if (!process.queues.empty()) processes.back()["queues"] = queues_json(timeline, process, scale);
     if (const ThreadWork* busiest = timeline.execution().thread();
         busiest && busiest->process == process.number)

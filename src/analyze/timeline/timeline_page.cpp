@@ -108,6 +108,23 @@ class Lanes {
     return most;
   }
 
+  // When the process's GPU times were recorded, if they were not always.
+  void add_windows(const Timeline::Process& process) {
+    recorded_ = process.windows.empty() ? scale_.time() : 0;
+    std::vector<std::string> cells(scale_.width(), " ");
+    for (const TimeSpan& window : process.windows) {
+      if (window.end <= scale_.begin() || window.begin >= scale_.end()) continue;
+      write_span(cells, window.begin, window.end, "", "─", "─");
+      for (const TimeScale::Piece& piece : scale_.pieces()) {
+        std::uint64_t from = std::max(window.begin, piece.begin);
+        recorded_ += std::max(std::min(window.end, piece.end), from) - from;
+      }
+    }
+    if (process.windows.empty()) return;
+    has_windows_ = true;
+    add_row("  GPU times recorded", cells);
+  }
+
   // False: the queue has nothing to show here.
   bool add_queue(const Timeline::Queue& queue) {
     constexpr std::uint64_t PERCENT = 100;
@@ -116,8 +133,8 @@ class Lanes {
     for (const auto& column : columns) busy += column.total();
     if (!busy) return false;
     note_seen(columns);
-    double part = share(std::min(busy, scale_.time()), scale_.time());
-    std::string label = fmt::format("  {} {:>3.0f} %", short_name(queue), part);
+    std::string label = "  " + short_name(queue);
+    if (recorded_) label += fmt::format(" {:>3.0f} %", share(std::min(busy, recorded_), recorded_));
     name_process();
     page_.painted(fmt::format("{:<{}}{}", label, LABEL_WIDTH, lane_of(columns)));
     std::vector<std::uint64_t> shares(columns.size());
@@ -147,6 +164,7 @@ class Lanes {
 
   const TimeScale& scale() const { return scale_; }
   const std::set<Category>& seen() const { return seen_; }
+  bool has_windows() const { return has_windows_; }
 
  private:
   void name_process() {
@@ -181,7 +199,8 @@ class Lanes {
 
   // "│name" from where a span of time begins, as much of it as fits, and what fills the rest.
   void write_span(std::vector<std::string>& cells, std::uint64_t begin, std::uint64_t end,
-                  const std::string& name, const std::string& fill = " ") const {
+                  const std::string& name, const std::string& fill = " ",
+                  const std::string& first = "│") const {
     const auto& pieces = scale_.pieces();
     const auto* piece = &pieces.back();  // the first that it reaches into
     for (std::size_t i = pieces.size(); i--;)
@@ -193,7 +212,7 @@ class Lanes {
     std::size_t last = piece->at + piece->width - 1, at = std::min(column(begin), last);
     // The name stands before the first fold.
     std::size_t until = end >= piece->end ? last + 1 : std::max(column(end), at + 1);
-    if (begin >= scale_.begin()) cells[at++] = "│";
+    if (begin >= scale_.begin()) cells[at++] = first;
     if (at >= until) return;
     std::fill(cells.begin() + static_cast<std::ptrdiff_t>(at),
               cells.begin() + static_cast<std::ptrdiff_t>(until), fill);
@@ -253,6 +272,10 @@ class Lanes {
   Painter painter_;
   const Timeline::Process* process_ = nullptr;  // that is not named yet
   std::set<Category> seen_;
+  // For how long GPU times of the process were recorded in what is shown, and whether those of any
+  // were not always.
+  std::uint64_t recorded_ = 0;
+  bool has_windows_ = false;
 };
 
 void add_legend(Page& page, const std::set<Category>& seen, bool streams, bool queues) {
@@ -350,6 +373,7 @@ void add_lanes(Page& page, const Timeline& timeline, const TimelineView& view) {
       lanes.add_ranges(timeline.thread(index));
       threads += lanes.add_thread(timeline.thread(index), true);
     }
+    lanes.add_windows(process);
     for (std::size_t index : process.queues)
       if (queues < QUEUES_SHOWN) queues += lanes.add_queue(timeline.gpu_queue(index));
     if (!process.queues.empty()) {
@@ -375,6 +399,12 @@ void add_lanes(Page& page, const Timeline& timeline, const TimelineView& view) {
   seen.insert(lanes.seen().begin(), lanes.seen().end());
   // Where nothing is measured, the legend is always the same.
   add_legend(page, seen, streams || !timeline.gpu_queues(), queues);
+  if (lanes.has_windows())
+    page.paragraph(
+        "GPU times were recorded in windows, the lines above GPU rows. Nothing is known of the "
+        "time "
+        "between them: it is no idle time, and % is of the windows.",
+        2);
   add_gaps(page, timeline);
 }
 

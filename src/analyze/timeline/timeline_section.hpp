@@ -103,6 +103,24 @@ class TimelineSection {
     y_ += ROW + LANE_GAP;
   }
 
+  // When the process's GPU times were recorded, if they were not always.
+  void gpu_windows(const Timeline::Process& process) {
+    constexpr double HEIGHT = 3;
+    bool drawn = false;
+    for (const TimeSpan& window : process.windows)
+      for (const TimeScale::Piece& piece : scale_.pieces()) {
+        TimeSpan here{std::max(window.begin, piece.begin), std::min(window.end, piece.end)};
+        if (here.begin >= here.end) continue;
+        if (!drawn) label("GPU times recorded");
+        drawn = true;
+        auto x = x_at(here.begin), end = x_at(here.end);
+        if (x && end)
+          svg_.rect(*x, y_ + BAR - HEIGHT, std::max(*end - *x, 1.0), HEIGHT, "#777777",
+                    "GPU times were recorded for " + human_time(window.time()));
+      }
+    if (drawn) y_ += ROW;
+  }
+
   // A bar that stands for several operations is as high as the share of its width in which they
   // ran. Operations that visibly overlap are drawn below.
   void queue(std::size_t index) {

@@ -42,6 +42,7 @@ class Gantt {
         section.ranges(timeline_.thread(index));
         section.thread(timeline_.thread(index), LANE_ROWS);
       }
+      section.gpu_windows(process);
       for (std::size_t index : process.queues) section.queue(index);
       section.arrows();
       if (!process.queues.empty()) continue;

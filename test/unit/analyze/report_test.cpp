@@ -47,6 +47,18 @@ TEST_CASE("Report: each call is an event, while there are few") {
   CHECK(meta["resolution_ns"] == 0);
 }
 
+TEST_CASE("Report: a process has the windows in which its GPU times were recorded") {
+  Trace trace;
+  trace.call("sync", "stream", R"("name":"cuStreamSynchronize")");
+  CHECK_FALSE(DrawnReport(trace.text).meta()["processes"][0].contains("gpu_windows"));
+  int pid = DrawnReport(trace.text).meta()["processes"][0]["pid"].get<int>();
+  for (int ts : {1000, 9000})
+    trace.line(fmt::format(R"({{"type":"gpu","op":"window","ts":{},"duration_us":2.0,"pid":{}}})",
+                           ts, pid));
+  CHECK(DrawnReport(trace.text).meta()["processes"][0]["gpu_windows"] ==
+        Json::parse("[[1000,3000],[9000,11000]]"));
+}
+
 TEST_CASE("Report: where events are too many, those close together become one, and none is lost") {
   Trace trace;
   for (int i = 0; i < 5000; i++) trace.call("sync", "stream", R"("name":"cuStreamSynchronize")");

@@ -106,6 +106,32 @@ TEST_CASE("A GPU's row shows what it did, when it did it") {
   CHECK(json["processes"][0]["streams"].size() == 1);
 }
 
+TEST_CASE("Times between the windows in which GPU times were recorded are no idle times") {
+  auto recorded = [](int from, int to) {
+    return fmt::format(R"({{"type":"gpu","op":"window","ts":{}000,"duration_us":{}.000,"pid":1}})"
+                       "\n",
+                       from, to - from);
+  };
+  std::string text = MEASURED;
+  for (int i = 1; i <= 100; i++) text += launch_at(i, i * 10);
+  for (int i = 30; i < 40; i++)
+    text += work("kernel", static_cast<std::uint64_t>(i) * 10, 8, kernel(i));
+  text += recorded(300, 400) + recorded(700, 800) + recorded(900, 900);
+  AnalyzedOperations analyzed(text, 1100);
+  std::string page = analyzed.page();
+  CHECK_THAT(page, ContainsSubstring("  GPU 0 stream 3  40 %"));
+  CHECK_THAT(page, ContainsSubstring("  GPU times recorded") && ContainsSubstring("  ───────  ") &&
+                       ContainsSubstring("it is no idle time, and % is of the windows"));
+  CHECK(count(analyzed.svg(), "GPU times were recorded for 100 µs") == 2);
+  nlohmann::ordered_json json = timeline_json(analyzed.timeline);
+  CHECK(json["processes"][0]["gpu_windows_us"] ==
+        nlohmann::ordered_json::parse("[[300.0,400.0],[700.0,800.0]]"));
+  // A part that lies between them, into which a kernel reaches.
+  AnalyzedOperations between(text, 1100, Timeline::Window{395'000, 600'000});
+  CHECK(timeline_json(between.timeline)["processes"][0]["gpu_windows_us"].size() == 1);
+  CHECK_THAT(AnalyzedOperations(many_operations(), 1100).page(), !ContainsSubstring("windows"));
+}
+
 TEST_CASE("A window has what a GPU did in it, in part what reaches into it") {
   AnalyzedOperations analyzed(many_operations(), 1100, Timeline::Window{104'000, 136'000});
   const Timeline::Queue& queue = analyzed.timeline.gpu_queue(0);

@@ -50,6 +50,14 @@ TEST_CASE("What a GPU did is on a track of its stream, with an arrow from its ca
                               "4 end  at 60"});
 }
 
+TEST_CASE("The windows in which GPU times were recorded are on a track of their process") {
+  DrawnTracks drawn =
+      draw(MEASURED + R"({"type":"gpu","op":"window","ts":30,"duration_us":0.020,"pid":7})" + "\n" +
+           R"({"type":"gpu","op":"window","ts":90,"duration_us":0.020,"pid":7})" + "\n");
+  CHECK(drawn.tracks == Lines{"1<0 7/0 as 7 ", "2<1 7/0 as 7 GPU times recorded"});
+  CHECK(only(drawn.spans, "recorded").size() == 2);
+}
+
 TEST_CASE("What overlaps in a stream is on another track, whatever the order of its lines") {
   DrawnTracks drawn =
       draw(MEASURED + copied(40, "0.010", in_queue()) + copied(20, "0.015", in_queue()) +

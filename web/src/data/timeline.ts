@@ -39,7 +39,8 @@ export interface Iterations {
   launches: Uint32Array;
   exposed: Float64Array; // ns in which only collectives ran
 }
-export interface ProcessOf { pid: number; comm?: string; host?: string } // host: where there are several
+// host: where there are several; gpu_windows: in which its GPU times were recorded, in ns, where they were not always
+export interface ProcessOf { pid: number; comm?: string; host?: string; gpu_windows?: [number, number][] }
 interface Meta {
   from: number; to: number; resolution_ns: number;
   processes: ProcessOf[];

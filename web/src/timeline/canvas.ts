@@ -7,7 +7,7 @@ import { moment } from "../format";
 import { PHASE_COLOURS, phasesIn, type PlacedPhase } from "../phases";
 import type { Chosen, Span, View } from "../view";
 import { paintIterations } from "./iterations";
-import { paintLane, paintStream, type Colors, type Frame } from "./paint";
+import { paintLane, paintStream, paintUnrecorded, type Colors, type Frame } from "./paint";
 import { layoutOf, type Layout, type Row } from "./rows";
 import type { Search } from "./search";
 
@@ -219,6 +219,8 @@ export class TimelineCanvas {
       context.beginPath();
       context.rect(left, y, width, row.height);
       context.clip();
+      const windows = row.lane.kind === "gpu" && this.timeline.processes[row.process]!.gpu_windows;
+      if (windows) paintUnrecorded(frame, windows, y, row.height);
       if (row.stream) paintStream(frame, row.lane, row.stream, y, row.height);
       else paintLane(frame, row.lane, y, row.height);
       context.restore();

@@ -96,6 +96,24 @@ export function paintLane(frame: Frame, lane: Lane, y: number, height: number) {
   runs.flush();
 }
 
+// Where nothing is known of a process's GPUs, since their times were recorded in windows.
+export function paintUnrecorded(frame: Frame, windows: [number, number][], y: number, height: number) {
+  const { span, left, width, context, colors } = frame;
+  const scale = width / (span.to - span.from);
+  context.fillStyle = colors.line;
+  let from = span.from;
+  const fill = (to: number) => {
+    if (to > from) context.fillRect(left + (from - span.from) * scale, y, (to - from) * scale, height);
+  };
+  for (const [begin, end] of windows) {
+    if (end < span.from) continue;
+    if (begin >= span.to) break;
+    fill(begin);
+    from = Math.max(from, end);
+  }
+  fill(span.to);
+}
+
 // What a stream was given, when the call began.
 export function paintStream(frame: Frame, lane: Lane, events: Uint32Array, y: number, height: number) {
   const { span, left, width, colors, timeline, search } = frame;

@@ -72,7 +72,8 @@ export function layoutOf(timeline: Timeline, closed: Set<number>): Layout {
     add(NAME, { label: nameOfProcess(timeline.processes[process]!), title: `process ${pid} ${comm ?? ""}`, lane: null, stream: null, process });
     if (closed.has(process)) continue;
     for (const lane of lanes) {
-      const title = laneName(timeline, lane);
+      const windows = lane.kind === "gpu" && timeline.processes[process]!.gpu_windows;
+      const title = laneName(timeline, lane) + (windows ? "; shaded: GPU times were not recorded" : "");
       // Below the calls of its thread, if that makes any.
       const isBelow = lane.kind === "driver" && lanes.some((other) => other.kind === "calls" && other.thread === lane.thread);
       // A thread's ranges come above its calls.

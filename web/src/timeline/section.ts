@@ -72,8 +72,10 @@ function notesOf(timeline: Timeline, hidden: number): string[] {
 export function legendOf(timelines: Timeline[]): HTMLElement {
   const used = new Set(timelines.flatMap((timeline) =>
     timeline.lanes.flatMap((lane) => [...new Set(lane.kinds)].map((kind) => timeline.kinds[kind]!.category))));
+  const key = (look: string, name: string) => h("li", {}, h("span", { class: `key ${look}`, "aria-hidden": "true" }), name);
+  const inWindows = timelines.some(({ processes }) => processes.some((one) => one.gpu_windows));
   return h("ul", { class: "legend", "aria-label": "Colours" }, ...timelines[0]!.categories.flatMap((name, index) =>
-    used.has(index) ? [h("li", {}, h("span", { class: `key c-${name.replace(" ", "-")}`, "aria-hidden": "true" }), name)] : []));
+    used.has(index) ? [key(`c-${name.replace(" ", "-")}`, name)] : []), inWindows && key("unrecorded", "GPU times not recorded"));
 }
 
 // How to move in it: with a mouse and keys, or with fingers; the style sheet shows one of them.
