@@ -24,6 +24,10 @@ void CodeMaps::looked_through(std::uint32_t pid, const std::vector<Mapping>& map
                               std::uint64_t ts) {
   OfProcess* of = process(pid);
   if (!of) return;
+  if (maps.empty()) {  // it has ended: an exec that is still to be reported makes it known again
+    of->whole_since = NEVER;
+    return;
+  }
   std::erase_if(of->code, [&](const MappedCode& code) { return code.ts <= ts; });
   std::vector<MappedCode> found;
   for (const Mapping& mapping : maps)
@@ -31,7 +35,7 @@ void CodeMaps::looked_through(std::uint32_t pid, const std::vector<Mapping>& map
       found.push_back({0, pid, mapping.start, mapping.end, mapping.offset,
                        makedev(mapping.major, mapping.minor), mapping.inode, mapping.path});
   of->code.insert(of->code.begin(), found.begin(), found.end());
-  of->whole_since = maps.empty() ? NEVER : ts;
+  of->whole_since = ts;
 }
 
 void CodeMaps::forked(std::uint32_t parent, std::uint32_t child, std::uint64_t ts) {

@@ -59,6 +59,20 @@ TEST_CASE("a process that was running is known from when it was looked through",
   CHECK(maps.path_at(0x8000, 30) == "-");
 }
 
+TEST_CASE("a program is known that had ended before its process was looked through",
+          "[code_maps]") {
+  Maps maps;
+  maps.map(1, 0x8000, 0x9000, "/shell");
+  maps.map(11, 0x8000, 0x9000, "/program");
+  maps.map(15, 0x6000, 0x7000, "/library");
+  maps.looked_through(7, {}, 30);  // when its start was read
+  CHECK_FALSE(maps.knows(7));
+  maps.executed(7, 12);  // then what came after
+  CHECK(maps.path_at(0x8000, 11) == "-");
+  CHECK(maps.path_at(0x8000, 20) == "/program");
+  CHECK(maps.path_at(0x6000, 20) == "/library");
+}
+
 TEST_CASE("a child has what its parent had when it was forked", "[code_maps]") {
   Maps maps;
   maps.map(1, 0x100, 0x200, "/stale", 8);  // of an earlier process with the child's pid
