@@ -193,6 +193,7 @@ void Ledger::collective(const Call& call) {
 }
 
 void Ledger::graph_launched(const Call& call) {
+  positions_.note(call, false);
   // A graph holds few kinds of collectives, many times.
   std::map<std::pair<Op, CollectiveSize>, WorkloadSums::OfCollective> ran;
   if (call.graph)

@@ -148,8 +148,8 @@ void add_collectives(MetricsWriter& to, const std::vector<Printed>& all) {
       "counted.");
   for (const Printed& one : workloads) to.sample(one.labels, one.sums.unknown_graph_launches);
   to.family("cudabpf_rank_behind_seconds", MetricType::gauge,
-            "For how long a rank of the workload has not entered a collective that another rank "
-            "on this node has entered.");
+            "For how long a rank of the workload has not entered a collective, or not launched a "
+            "graph of collectives, that another rank on this node has.");
   for (const Printed& one : workloads)
     to.sample(one.labels, static_cast<double>(one.sums.behind_ns) / SECOND_IN_NS);
 }

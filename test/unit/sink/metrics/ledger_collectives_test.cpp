@@ -1,4 +1,5 @@
 #include <catch2/catch_test_macros.hpp>
+#include <map>
 
 #include "sink/metrics/ledger.hpp"
 #include "support/sample_calls.hpp"
@@ -37,8 +38,13 @@ TEST_CASE("Collectives count by operation and size, and a rank that is behind sh
   second.number = 2;
   second.pid = 8;
   first.identity = second.identity = 0xabc;
-  auto reduce = [&](const Communicator& of, std::uint64_t sequence, std::uint64_t count) {
+  std::map<std::uint32_t, GraphContent> graphs;
+  auto reduce = [&](const Communicator& of, std::uint64_t sequence, std::uint64_t count,
+                    bool captured = false) {
     SampleCall call("ncclAllReduce", {1, 2, count, 7, 0, 0x5e00, 0});
+    call.id = of.number * 100 + sequence;
+    call.captured = captured;
+    if (captured) graphs[of.pid].collectives.push_back({call.id, Op::all_reduce, 40});
     call.pid = of.pid;
     call.communicator = &of;
     call.sequence = sequence;
@@ -62,6 +68,19 @@ TEST_CASE("Collectives count by operation and size, and a rank that is behind sh
   CHECK(page.node.collectives.at({Op::all_reduce, CollectiveSize::k8}).calls == 2);
   reduce(second, 2, 1 << 20);
   for (const WorkloadSums& one : ledger.page().workloads) CHECK(one.behind_ns == 0);
+  auto launch = [&](const Communicator& of, std::uint64_t ts) {
+    SampleCall call("cuGraphLaunch", {0x910, 0});
+    call.pid = of.pid;
+    call.graph = &graphs[of.pid];
+    call.ts = ts;
+    ledger.call(call);
+  };
+  for (const Communicator* one : {&first, &second}) reduce(*one, 3, 10, true);
+  for (const Communicator* one : {&first, &second}) launch(*one, 10 * ONE_SECOND);
+  launch(first, 12 * ONE_SECOND);
+  ledger.tick(20 * ONE_SECOND);
+  CHECK(of_program(ledger.page(), "train").behind_ns == 0);
+  CHECK(of_program(ledger.page(), "other").behind_ns == 8 * ONE_SECOND);
 }
 
 TEST_CASE("Collectives in graphs count at each launch, with the time of the calls that gave them") {
