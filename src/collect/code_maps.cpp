@@ -13,10 +13,16 @@ CodeMaps::OfProcess* CodeMaps::process(std::uint32_t pid) {
   return processes_.size() < MAX_PROCESSES ? &processes_[pid] : nullptr;
 }
 
+void CodeMaps::make_room(OfProcess& of, std::size_t more, std::uint64_t ts) {
+  if (of.code.size() + more <= MAX_MAPPINGS) return;  // more than any program has
+  of = {};
+  of.forgotten_until = ts;
+}
+
 void CodeMaps::mapped(MappedCode code) {
   OfProcess* of = process(code.pid);
   if (!of) return;
-  if (of->code.size() == MAX_MAPPINGS) *of = {};  // more than any program has: it is looked through
+  make_room(*of, 1, code.ts);
   of->code.push_back(std::move(code));
 }
 
@@ -24,23 +30,23 @@ void CodeMaps::looked_through(std::uint32_t pid, const std::vector<Mapping>& map
                               std::uint64_t ts) {
   OfProcess* of = process(pid);
   if (!of) return;
-  if (maps.empty()) {  // it has ended: an exec that is still to be reported makes it known again
-    of->whole_since = NEVER;
-    return;
-  }
-  std::erase_if(of->code, [&](const MappedCode& code) { return code.ts <= ts; });
+  of->whole_since = NEVER;
+  if (maps.empty()) return;  // what it had mapped until it ended is kept, for what comes now
   std::vector<MappedCode> found;
   for (const Mapping& mapping : maps)
     if (mapping.executable() && found.size() < MAX_MAPPINGS / 2)
-      found.push_back({0, pid, mapping.start, mapping.end, mapping.offset,
+      found.push_back({ts, pid, mapping.start, mapping.end, mapping.offset,
                        makedev(mapping.major, mapping.minor), mapping.inode, mapping.path});
-  of->code.insert(of->code.begin(), found.begin(), found.end());
+  make_room(*of, found.size(), ts);
+  of->code.insert(of->code.end(), found.begin(), found.end());
   of->whole_since = ts;
 }
 
+// A parent that was looked through only later does not say what the child has of it.
 void CodeMaps::forked(std::uint32_t parent, std::uint32_t child, std::uint64_t ts) {
   OfProcess copy;
   if (auto from = processes_.find(parent); from != processes_.end()) copy = from->second;
+  if (copy.whole_since > ts) copy = {};
   std::erase_if(copy.code, [&](const MappedCode& code) { return code.ts > ts; });
   OfProcess* of = process(child);
   if (!of) return;
@@ -51,10 +57,14 @@ void CodeMaps::forked(std::uint32_t parent, std::uint32_t child, std::uint64_t t
 
 // The new program's own file was mapped just before this was reported.
 void CodeMaps::executed(std::uint32_t pid, std::uint64_t ts) {
-  if (OfProcess* of = process(pid)) of->whole_since = ts;
+  OfProcess* of = process(pid);
+  if (of && ts >= std::max(lost_until_, of->forgotten_until)) of->whole_since = ts;
 }
 
-void CodeMaps::lost() { processes_.clear(); }
+void CodeMaps::lost(std::uint64_t ts) {
+  processes_.clear();
+  lost_until_ = ts;
+}
 
 bool CodeMaps::knows(std::uint32_t pid) const {
   auto known = processes_.find(pid);

@@ -2,7 +2,9 @@
 //
 // A mapping is taken to be there until another replaces it: what was unmapped is called by nobody.
 // Every mapping of code since a process began has to be known, or since it was looked through: then
-// an address can never be taken for that of a file that was there before or comes later.
+// an address can never be taken for that of a file that was there before or comes later. What
+// processes do may be read long after they did it: a look shows what there was when it was taken,
+// and nothing of the time before.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +19,13 @@ namespace cudabpf {
 class CodeMaps {
  public:
   void mapped(MappedCode code);
-  // What a process has mapped at `ts`: older ones may be missing from it.
+  // What a process has mapped at `ts`; nothing, if it has ended.
   void looked_through(std::uint32_t pid, const std::vector<Mapping>& maps, std::uint64_t ts);
   void forked(std::uint32_t parent, std::uint32_t child, std::uint64_t ts);
   void executed(std::uint32_t pid, std::uint64_t ts);  // its old mappings are gone
   void ended(std::uint32_t pid) { processes_.erase(pid); }
-  // Mappings are missing: no process is known any more.
-  void lost();
+  // Mappings from before `ts` are missing: no process is known any more.
+  void lost(std::uint64_t ts);
 
   bool knows(std::uint32_t pid) const;
   // Null: it is not known, or no code.
@@ -34,12 +36,16 @@ class CodeMaps {
   static constexpr std::size_t MAX_MAPPINGS = 8192, MAX_PROCESSES = 4096;
   struct OfProcess {
     std::uint64_t whole_since = NEVER;
-    std::vector<MappedCode> code;  // in the order in which they became known
+    std::uint64_t forgotten_until = 0;  // of mappings before that some are not kept
+    std::vector<MappedCode> code;       // in the order in which they became known
   };
 
   OfProcess* process(std::uint32_t pid);  // null: there are too many
+  // There is room for so many more, as all that was kept is forgotten where there was not.
+  static void make_room(OfProcess& of, std::size_t more, std::uint64_t ts);
 
   std::map<std::uint32_t, OfProcess> processes_;
+  std::uint64_t lost_until_ = 0;
 };
 
 }  // namespace cudabpf

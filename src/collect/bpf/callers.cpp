@@ -20,7 +20,7 @@ void Callers::catch_up() {
   std::uint64_t now = now_ns(CLOCK_MONOTONIC);
   auto code = read_code_();
   if (!code) return;
-  if (code->lost) maps_.lost();
+  if (code->lost) maps_.lost(now_ns(CLOCK_MONOTONIC));
   for (MappedCode& one : code->mapped)
     if (one.pid && is_traced_(one.pid)) maps_.mapped(std::move(one));
   caught_up_at_ = now;

@@ -55,8 +55,50 @@ TEST_CASE("a process that was running is known from when it was looked through",
   maps.looked_through(9, {}, 20);  // it has ended
   CHECK_FALSE(maps.knows(9));
   CHECK(maps.knows(7));
-  maps.lost();
+  maps.lost(25);
   CHECK(maps.path_at(0x8000, 30) == "-");
+  maps.executed(7, 24);  // which is read only now: what it mapped may be lost
+  CHECK_FALSE(maps.knows(7));
+  maps.executed(7, 26);
+  CHECK(maps.knows(7));
+}
+
+TEST_CASE("a look says nothing of the time before, though it is what is read first",
+          "[code_maps]") {
+  Maps maps;
+  maps.map(11, 0x1000, 0x2000, "/program");
+  maps.map(15, 0x8000, 0x9000, "/gamma");
+  maps.map(20, 0x8000, 0x9000, "/delta");
+  maps.map(22, 0x6000, 0x7000, "/closed by then");
+  maps.map(25, 0x8000, 0x9000, "/gamma");
+  maps.looked_through(7,
+                      parse_maps("1000-2000 r-xp 00000000 08:01 41 /program\n"
+                                 "8000-9000 r-xp 00000000 08:01 42 /gamma\n"),
+                      30);
+  maps.executed(7, 12);
+  maps.map(35, 0x8000, 0x9000, "/delta");
+  CHECK(maps.path_at(0x1000, 13) == "/program");
+  CHECK(maps.path_at(0x8000, 16) == "/gamma");
+  CHECK(maps.path_at(0x8000, 21) == "/delta");
+  CHECK(maps.path_at(0x6000, 23) == "/closed by then");
+  CHECK(maps.path_at(0x8000, 31) == "/gamma");
+  CHECK(maps.path_at(0x8000, 36) == "/delta");
+  // A child that was forked before the look is looked through itself.
+  maps.looked_through(8, found("8000-9000 r-xp 00001000 08:01 42 /there"), 40);
+  maps.forked(8, 9, 35);
+  CHECK_FALSE(maps.knows(9));
+}
+
+TEST_CASE("a process that maps more than is kept is unknown until a later program", "[code_maps]") {
+  Maps maps;
+  maps.executed(7, 10);
+  for (std::uint64_t i = 0; i <= 8192; i++)
+    maps.map(20 + i, 0x10000 + i * 0x1000, 0x11000 + i * 0x1000, "/many");
+  CHECK_FALSE(maps.knows(7));
+  maps.executed(7, 30);  // of before that, but read later
+  CHECK_FALSE(maps.knows(7));
+  maps.executed(7, 9000);
+  CHECK(maps.knows(7));
 }
 
 TEST_CASE("a program is known that had ended before its process was looked through",
