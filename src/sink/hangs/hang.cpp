@@ -151,9 +151,9 @@ Stuck judged(const Positions& positions, std::uint64_t identity, const Positions
     name_who_is_behind(doings, overdue_ns, stuck);
   } else if (name_missing_peers(members, stuck)) {
     stuck.kind = Kind::missing_peer;
-  } else if (stuck.graphs_unknown) {
-    stuck.kind = Kind::unknown;  // the one that is missing may be in a graph
   }
+  // What is missing may be in a graph.
+  if (stuck.kind == Kind::all_entered && stuck.graphs_unknown) stuck.kind = Kind::unknown;
   std::stable_sort(stuck.members.begin(), stuck.members.end(),
                    [](const RankState& a, const RankState& b) { return a.rank < b.rank; });
   return stuck;
