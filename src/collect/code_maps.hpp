@@ -36,12 +36,12 @@ class CodeMaps {
   static constexpr std::size_t MAX_MAPPINGS = 8192, MAX_PROCESSES = 4096;
   struct OfProcess {
     std::uint64_t whole_since = NEVER;
-    std::uint64_t forgotten_until = 0;  // of mappings before that some are not kept
+    std::uint64_t forgotten_until = 0;  // some mappings from before that are not kept
     std::vector<MappedCode> code;       // in the order in which they became known
   };
 
   OfProcess* process(std::uint32_t pid);  // null: there are too many
-  // There is room for so many more, as all that was kept is forgotten where there was not.
+  // Forgets all that is kept, up to `ts`, if there is no room for so many more.
   static void make_room(OfProcess& of, std::size_t more, std::uint64_t ts);
 
   std::map<std::uint32_t, OfProcess> processes_;

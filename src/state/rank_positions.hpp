@@ -65,7 +65,7 @@ class Positions {
   static constexpr std::size_t MAX_MEMBERS = 1 << 14;
   static constexpr std::size_t MAX_CAPTURED = 1 << 18;  // collectives, of all graphs
 
-  // Of other calls than these nothing is to be noted.
+  // Whether calls of this function are to be noted.
   static bool concerns(const Function& function) {
     return function.layer() > 0 || function.launches_graph();
   }
@@ -91,7 +91,7 @@ class Positions {
   std::vector<Behind> behind() const;
   // The process has begun a group and not ended it.
   bool has_open_group(std::uint32_t pid, std::uint64_t group) const;
-  // What was in the graphs that these ranks' processes launched.
+  // Whether it is known what was in the graphs that these ranks' processes launched.
   bool knows_graphs(const Members& members) const;
   bool left_out() const { return left_out_; }  // there was no room for some
 
@@ -117,7 +117,7 @@ class Positions {
 
 // The number of the collective that some member has entered and none has come beyond.
 std::uint64_t furthest(const Positions::Members& members);
-// How many collectives the member has done in graphs that has done most.
+// The most collectives that a member has done in graphs.
 std::uint64_t most_replayed(const Positions::Members& members);
 // Calls of some member may be missing.
 bool is_uncertain(const Positions::Members& members);
