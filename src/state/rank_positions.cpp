@@ -164,15 +164,15 @@ std::vector<Positions::Behind> Positions::behind() const {
   std::vector<Behind> behind;
   for (const auto& [identity, members] : communicators_) {
     if (is_uncertain(members)) continue;
-    std::uint64_t most = furthest(members), replayed = most_replayed(members);
+    std::uint64_t most = furthest(members);
+    std::uint64_t replayed = knows_graphs(members) ? most_replayed(members) : 0;
     std::optional<std::uint64_t> entered_at, launched_at;
     auto note_first = [](std::optional<std::uint64_t>& first, std::uint64_t ts) {
       first = std::min(first.value_or(ts), ts);
     };
     for (const auto& [number, member] : members) {
       if (const Entered* entered = member.find(most)) note_first(entered_at, entered->ts);
-      if (replayed && member.replayed.collectives == replayed && knows_graphs(members))
-        note_first(launched_at, member.replayed.ts);
+      if (member.replayed.collectives == replayed) note_first(launched_at, member.replayed.ts);
     }
     for (const auto& [number, member] : members) {
       if (member.ended) continue;

@@ -107,13 +107,9 @@ bool name_missing_peers(const Positions::Members& members, Stuck& stuck) {
 }
 
 // Whether some rank has not entered what others have, or, if all have, not launched their graphs.
-bool find_who_is_behind(Stuck& stuck) {
-  std::uint64_t replayed = 0;
+bool find_who_is_behind(Stuck& stuck, std::uint64_t replayed) {
   bool any = false;
-  for (RankState& member : stuck.members) {
-    any |= member.behind = member.sequence < stuck.sequence;
-    replayed = std::max(replayed, member.replayed.collectives);
-  }
+  for (RankState& member : stuck.members) any |= member.behind = member.sequence < stuck.sequence;
   if (any || stuck.graphs_unknown) return any;
   for (RankState& member : stuck.members)
     stuck.in_graphs |= member.behind = member.replayed.collectives < replayed;
@@ -137,7 +133,7 @@ Stuck judged(const Positions& positions, std::uint64_t identity, const Positions
     const Doing* doing = doing_of(doings, member.pid);
     stuck.waits |= doing && doing->open && doing->open->open_ns >= overdue_ns;
   }
-  bool any_behind = find_who_is_behind(stuck);
+  bool any_behind = find_who_is_behind(stuck, most_replayed(members));
   if (uncertain || is_uncertain(members)) {
     stuck.kind = Kind::unknown;
   } else if (std::uint64_t number = first_mismatch(members)) {
