@@ -124,6 +124,7 @@ static bool fill_block(const struct ci_library* library, __u8* block, struct ci_
                              .common = (void*)ci_call,
                              .plan = site->plan,
                              .launch = site->launch != 0,
+                             .of_driver = site->of_driver != 0,
                              .looks = site->looks != 0,
                              .stack = site->stack,
                              .describes = site->describes != 0,

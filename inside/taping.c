@@ -297,10 +297,12 @@ static __u64 keep(const struct ci_frame* frame, const struct ci_taped* taped, bo
 
 __u64 ci_tape_enter(const struct ci_frame* frame) {
   struct ci_thread* thread = &ci_thread;
-  if (frame->entry->plan.entry_only || thread->depth++) return 0;
+  const struct ci_entry* entry = frame->entry;
+  /* A library above the driver makes calls of its own, and those are what is kept. */
+  if (!entry->of_driver || entry->plan.entry_only || thread->depth++) return 0;
   struct ci_tape* tape = ci_tape();
   if (__atomic_load_n(&tape->keeps, __ATOMIC_ACQUIRE) == CI_KEEPS_NOTHING) return 0;
-  const struct ci_taped* taped = &frame->entry->taped;
+  const struct ci_taped* taped = &entry->taped;
   bool launches = taped->keep == CI_KEEP_LAUNCH || taped->keep == CI_KEEP_GRAPH;
   wait_while_held();
   if (launches && is_to_stop()) {
@@ -327,7 +329,7 @@ __u64 ci_tape_enter(const struct ci_frame* frame) {
 
 void ci_tape_leave(const struct ci_frame* frame) {
   struct ci_thread* thread = &ci_thread;
-  if (!thread->depth || --thread->depth || !thread->counted) return;
+  if (!frame->entry->of_driver || !thread->depth || --thread->depth || !thread->counted) return;
   thread->counted = false;
   const struct ci_taped* taped = &frame->entry->taped;
   if (thread->kept && ci_payload(thread->kept)->state == CI_PENDING && !frame->result) {

@@ -19,7 +19,7 @@
 namespace cudabpf::abi {
 #endif
 
-#define CI_VERSION 14
+#define CI_VERSION 15
 
 /* In the traced program's environment. */
 #define CI_INJECTION "CUDA_INJECTION64_PATH" /* the library that libcuda loads in cuInit */
@@ -125,8 +125,10 @@ struct ci_site {
   /* Where in the copy 32-bit displacements from RIP lie, in order; 0: there are no more. They hold
    * for a copy at the function's entry: the distance of the copy before it is to be added. */
   __u8 fix_at[CI_MAX_FIXED];
-  __s32 pushed; /* by how much the first instruction lowers the stack pointer */
-  __u32 above;  /* how many words above the return address are handed on: at least CI_USUAL_ABOVE */
+  __u8 of_driver; /* a function of the lowest layer, the only one of which a capture keeps anything
+                   */
+  __s32 pushed;   /* by how much the first instruction lowers the stack pointer */
+  __u32 above; /* how many words above the return address are handed on: at least CI_USUAL_ABOVE */
   struct ci_taped taped;
   /* Where in the file the functions lie that say the stream and the mode of the handle that it is
    * given; 0: it is not asked about. */

@@ -14,6 +14,10 @@ constexpr const char* KERNEL = "nvjet_sm90_hsh_128x128_64x4_1x1_v_bz_TNT";
 
 thread_local int depth = 0;  // of calls
 
+// The program's own kernel, which products launch instead of the simulated library's.
+Handle programs_kernel = nullptr;
+void** programs_parameters = nullptr;
+
 // The program has loaded the driver.
 template <typename... Arguments>
 bool driver(const char* symbol, Arguments... arguments) {
@@ -48,8 +52,8 @@ uint32_t launch(uint64_t m, uint64_t n, uint64_t batch, uint64_t stream) {
   auto tiles = [](uint64_t size) { return static_cast<uint32_t>((size + TILE - 1) / TILE); };
   auto* on = reinterpret_cast<void*>(stream);
   void** none = nullptr;
-  return driver("cuLaunchKernel", kernel(), tiles(m), tiles(n), static_cast<uint32_t>(batch), 384U,
-                1U, 1U, 0U, on, none, none)
+  return driver("cuLaunchKernel", programs_kernel ? programs_kernel : kernel(), tiles(m), tiles(n),
+                static_cast<uint32_t>(batch), 384U, 1U, 1U, 0U, on, programs_parameters, none)
              ? SUCCESS
              : EXECUTION_FAILED;
 }
@@ -65,6 +69,12 @@ uint32_t called(const char* symbol, const Words& words) {
     line += ",\"" + std::string(name) + "\":" + std::to_string(value);
   log(line + "}\n");
   return result;
+}
+
+extern "C" __attribute__((visibility("default"))) void fake_cublas_launches(Handle kernel,
+                                                                            void** parameters) {
+  programs_kernel = kernel;
+  programs_parameters = parameters;
 }
 
 }  // namespace fake_cublas

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Iterations that compute on the simulated GPU (FAKE_CUDA_COMPUTE), for captures and their replay.
 
-    computing.py LIBRARY [--iterations N] [--with PART]…
+    computing.py LIBRARY [--iterations N] [--with PART]… [--products LIBRARY]
 
 Each iteration copies a number to the GPU, runs kernels whose outputs depend on the iterations before, and brings a sum back,
 which is printed."""
@@ -21,7 +21,7 @@ ROWS = 3
 
 class Gpu:
     def __init__(self, library):
-        self.cuda = ctypes.CDLL(library)
+        self.cuda = ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)  # the simulated cuBLAS looks for it there
         self.must("cuInit", 0)
         context = c_void_p()
         self.must("cuCtxCreate_v2", byref(context), c_uint(0), c_int(0))
@@ -112,6 +112,23 @@ class Graph:
         self.gpu.must("cuGraphLaunch", self.executable, None)
 
 
+class Products:
+    """A kernel that a library of matrix products launches, within a function of its own."""
+    def __init__(self, library):
+        self.blas, self.handle = ctypes.CDLL(library), c_void_p()
+        self.must("cublasCreate_v2", byref(self.handle))
+
+    def must(self, name, *arguments):
+        if status := getattr(self.blas, name)(*arguments):
+            raise SystemExit(f"{name}: {status}")
+
+    def launch(self, function, *values):
+        pointers = (c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
+        self.blas.fake_cublas_launches(function, pointers)
+        m, one, none = c_int(COUNT), c_int(1), c_void_p()
+        self.must("cublasSgemm_v2", self.handle, c_int(0), c_int(0), m, one, one, none, none, m, none, one, none, none, m)
+
+
 class Rows:
     """Rows that lie apart, by every way in which copies of rows go; those that come back are summed up."""
     WIDTH, PITCH, HEIGHT, DEPTH = 48, 128, 5, 2
@@ -152,10 +169,12 @@ class Rows:
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("library")
+    parser.add_argument("--products", metavar="LIBRARY", help="the simulated cuBLAS, which launches the last kernel of each iteration")
     parser.add_argument("--iterations", type=int, default=40)
     parser.add_argument("--with", dest="parts", action="append", default=[], choices=("clock", "streams", "fault", "graph", "shared", "rows"))
     options = parser.parse_args()
     gpu = Gpu(options.library)
+    launcher = Products(options.products) if options.products else gpu
     f = gpu.functions("fill", "add", "scale", "sum_rows", "fill_packed", "scale_by_variable", "count_runs", "not_deterministic",
                       factor=struct.pack("<f", 0.5), runs=struct.pack("<I", 7))
     size = 4 * COUNT
@@ -196,7 +215,7 @@ def main():
         gpu.launch(f["count_runs"], c_uint64(runs))
         if "clock" in options.parts:
             gpu.launch(f["not_deterministic"], c_uint64(rows[2] + 2000), c_uint(8))
-        gpu.launch(f["add"], c_uint64(total), c_uint64(out), c_uint64(total), c_uint(COUNT))
+        launcher.launch(f["add"], c_uint64(total), c_uint64(out), c_uint64(total), c_uint(COUNT))
         if apart:
             print(apart.copy(i))
         print(f"{i} {sum(gpu.floats_at(total))}", flush=True)

@@ -66,7 +66,7 @@ FunctionFilter without_setters(FunctionFilter filter) {
   return filter;
 }
 
-abi::ci_site site_of(const PlannedProbe& probe, const Function* function,
+abi::ci_site site_of(const Api& api, const PlannedProbe& probe, const Function* function,
                      const detour::Place& place, std::span<const std::byte> code) {
   abi::ci_site site{};
   // A program whose function got fewer words than it has arguments would compute something else, so
@@ -77,6 +77,7 @@ abi::ci_site site_of(const PlannedProbe& probe, const Function* function,
   site.plan = probe.plan;
   std::ranges::copy(probe.reads, site.reads);
   site.launch = probe.launch;
+  site.of_driver = api.layer == 0;
   site.looks = function && function->api == ApiId::cuda && is_early(*function);
   site.describes = function && function->op == Op::matmul;
   site.kept = place.kept;
@@ -159,7 +160,7 @@ PlannedLibrary PlannedLibraries::planned_from(const Api& api, const elf::Reading
     std::string name = function ? std::string(function->symbol) : std::string();
     auto [place, refusal] = detour::find_place(code[probe.offset], probe.offset);
     if (refusal == detour::Refusal::none && planned.listed.size() < CI_MAX_SITES) {
-      planned.listed.push_back(site_of(probe, function, place, code[probe.offset]));
+      planned.listed.push_back(site_of(api, probe, function, place, code[probe.offset]));
       if (with_stack) planned.listed.back().stack = static_cast<std::uint8_t>(stacks_);
       if (function && function->type == Type::product && function->op != Op::matmul) {
         planned.listed.back().stream_of = of_handle.stream_of;
