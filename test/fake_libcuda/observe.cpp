@@ -49,6 +49,11 @@ void wait_until(uint64_t begin_ns, uint64_t nanoseconds) {
   }
 }
 
+void hang_until(const std::string& file) {
+  constexpr timespec A_WHILE = {0, 1000000};
+  while (file.empty() || access(file.c_str(), F_OK) != 0) nanosleep(&A_WHILE, nullptr);
+}
+
 bool applies(int rule_symbol, uint64_t at, int symbol, uint64_t nth) {
   return rule_symbol == symbol && (at == kEveryCall || at == nth);
 }
@@ -98,7 +103,7 @@ Observed::Observed(int symbol, const uint64_t* words, const Passed* passed, int 
   if (depth < kMaxDepth) inside[depth++] = {this, {kSymbols[symbol].name, ++made}, false, nullptr};
   const uint64_t nth = count_call(symbol, injection_);
   for (const Hang& hang : settings().hangs) {
-    while (applies(hang.symbol, hang.at, symbol, nth)) pause();
+    if (applies(hang.symbol, hang.at, symbol, nth)) hang_until(hang.until);
   }
   for (const Delay& delay : settings().delays) {
     if (delay.symbol == symbol) wait_until(begin_ns_, delay.nanoseconds);

@@ -78,10 +78,14 @@ void read_rules(Settings& settings) {
   });
   for_each_part("FAKE_CUDA_HANG", [&](std::string_view part) {
     const char* name = "FAKE_CUDA_HANG";
-    const size_t at = part.find('@');
-    if (at == part.npos) refuse(name, part, "FUNCTION@NUMBER or FUNCTION@*");
+    const size_t at = part.find('@'), equals = part.find('=');
+    if (at == part.npos || equals < at) {
+      refuse(name, part, "FUNCTION@NUMBER or FUNCTION@*, and =PATH if it ends");
+    }
     settings.hangs.push_back(
-        {symbol_index(name, part.substr(0, at)), occurrence(name, part.substr(at + 1))});
+        {symbol_index(name, part.substr(0, at)),
+         occurrence(name, part.substr(at + 1, equals == part.npos ? equals : equals - at - 1)),
+         std::string(equals == part.npos ? "" : part.substr(equals + 1))});
   });
 }
 

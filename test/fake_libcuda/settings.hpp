@@ -29,6 +29,7 @@ struct Failure {
 struct Hang {
   int symbol;
   uint64_t at;
+  std::string until;  // this file is there; empty: for ever
 };
 
 struct DriverStatus {  // the answer to an ioctl if no driver is there to answer

@@ -338,9 +338,9 @@ def why_skipped():
 
 def listed_tests(theme):
     """The names of the theme's tests that inside_tests.txt lists for this way; None: all."""
-    start = f"{'merged ' if MERGED else ''}{theme}:"
+    starts = (f"merged {theme}:",) if MERGED else (f"{theme}:", f"ebpf {theme}:")
     with open(INSIDE_TESTS, encoding="utf-8") as file:
-        names = [line[len(start):].split() for line in file if line.startswith(start)]
+        names = [line.partition(":")[2].split() for line in file if line.startswith(starts)]
     return None if names == [["*"]] else [name for line in names for name in line]
 
 
@@ -358,4 +358,7 @@ def cases_of(module, wanted):
 def main():
     cases = cases_of(sys.modules["__main__"], [name.removeprefix("Live.").removeprefix("test_") for name in sys.argv[1:]])
     reason = why_skipped()
-    sys.exit(theme.skip_all(cases, reason) if reason else theme.run(cases))
+    if reason:
+        sys.exit(theme.skip_all(cases, reason))
+    with machine.grace_periods(quick=True) if BY_BPF else contextlib.nullcontext():
+        sys.exit(theme.run(cases))

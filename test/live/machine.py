@@ -11,6 +11,19 @@ PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bpf/c
 BPFTOOL = os.environ.get("BPFTOOL", "bpftool")  # ctest gives the one used by the build
 
 
+@contextlib.contextmanager
+def grace_periods(quick):
+    """Links to BPF programs are closed when the kernel's grace periods are over. Meanwhile these end sooner, or when they usually do."""
+    setting = "/sys/kernel/rcu_expedited"
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # not root, or a container
+            file = stack.enter_context(open(setting, "r+", encoding="ascii"))
+            before = file.read()
+            stack.callback(lambda: os.pwrite(file.fileno(), before.encode(), 0))
+            os.pwrite(file.fileno(), b"1" if quick else b"0", 0)
+        yield
+
+
 def why_no_bpf(cudabpf):
     """Why no test can load BPF programs here; nothing if it can."""
     if os.geteuid() != 0:

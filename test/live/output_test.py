@@ -221,16 +221,16 @@ class Live(harness.LiveTest):
         for name in ("trace.jsonl", "trace.jsonl.zst"):
             self.setUp()
             path = f"{self.folder}/{name}"
-            program = self.start(calls("setup; read; loop 400 { sync; sleep 10 }"), stdin=subprocess.PIPE)
+            program = self.start(calls("setup; read; loop 10000 { sync; sleep 10 }"), stdin=subprocess.PIPE)
             tracer = self.start_cudabpf("attach", "--pid", str(program.pid), "-o", path, "--library", LIBRARY,
                                         "--max-size", "4K", output=path)
             program.send_line()
             self.assertEqual(tracer.wait(), 0, tracer.stderr())
-            self.assertEqual(program.wait(), 0)
+            self.assertIsNone(program.process.poll())  # it calls on
+            program.kill()
             trace = Trace(self.zstd(path) if name.endswith(".zst") else self.text(path))
             self.assertEqual((trace.end["reason"], trace.end["losses"]), ("size", {}))
             self.assertGreaterEqual(os.path.getsize(path), 4096)
-            self.assertLess(len(trace.named("cuStreamSynchronize")), 400)
 
     def test_machine_by_default(self):
         """What is traced, where to and how it ends is said at once; the trace is compressed."""

@@ -2,6 +2,7 @@
 import collections
 import json
 import os
+import pathlib
 import signal
 import subprocess
 
@@ -195,14 +196,16 @@ class Live(harness.LiveTest):
 
     def test_attached_in_a_call(self):
         """A call that began before is not counted, though its return is seen."""
-        for way in self.in_each_way():
+        for number, way in enumerate(self.in_each_way()):
+            returns = pathlib.Path(f"{self.folder}/returns.{number}")
             program = self.start(harness.calls("setup; print in; sync; print out; read; query; query"),
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                 env=self.environment(LATENCY="cuStreamSynchronize=1500000000"))
+                                 env=self.environment(HANG=f"cuStreamSynchronize@1={returns}"))
             self.assertEqual(program.process.stdout.readline(), b"in\n")
             wait_for(lambda p=program: self.records()[p.pid].counts.get("cuStreamSynchronize"), "in the call")
             before = self.called(program.pid)
             counting = self.start_counting(*way, "--pid", program.pid)
+            returns.touch()
             self.assertEqual(program.process.stdout.readline(), b"out\n")
             program.send_line()
             self.assertEqual(program.wait(), 0)
