@@ -171,6 +171,9 @@ class Live(harness.LiveTest):
                                   "most_unused": [0, 0, 40 * MIB, 40 * MIB], "end": [1, MIB, 8 * MIB, 7 * MIB]})
         moment, = self.answer("errors")["ran_out"]["first"]
         self.assertEqual(moment["blocks"], {"allocated": 25 * MIB, "reserved": 40 * MIB, "unused": 15 * MIB})
+        picture = json.loads(subprocess.run([harness.CUDABPF, "export", "-o", "-", self.path], check=True, stdout=subprocess.PIPE).stdout)
+        counted = [event["args"]["bytes"] for event in picture["traceEvents"] if event["ph"] == "C" and event["name"] == "PyTorch's blocks, GPU 0"]
+        self.assertEqual(counted, [10 * MIB, 35 * MIB, 25 * MIB, 0, MIB, 0])
         # Neither is a call of the driver's, or memory of it.
         self.assertEqual(self.answer("memory")["memory"]["all"]["kinds"]["device"]["allocations"], 2)
 

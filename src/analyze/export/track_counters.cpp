@@ -1,4 +1,5 @@
-// The counters of a timeline: memory that a process holds, and how many kernels it launches.
+// The counters of a timeline: memory that a process holds, PyTorch's blocks, and how many kernels
+// it launches.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,6 +51,32 @@ void Tracks::set_memory(const LiveMemory::Block& block, std::uint64_t ts, bool m
   }
   set(counter, ts,
       more ? counter.value + block.size : counter.value - std::min(counter.value, block.size));
+}
+
+// What tensors have of the memory that PyTorch's allocator holds.
+void Tracks::blocks(const Line& line) {
+  bool drawn = in_part_ && line.ts < part_.to;
+  if (drawn)
+    each_emptied(line, [&](std::uint64_t process) {
+      blocks_.each_of(process, [&](const auto& allocator) { set_blocks(allocator, line.ts, 0); });
+    });
+  blocks_.line(line);
+  if (drawn && line.kind == LineKind::block)
+    blocks_.each_of(line.process->number, [&](const auto& allocator) {
+      set_blocks(allocator, line.ts, allocator.levels().now.allocated);
+    });
+}
+
+void Tracks::set_blocks(const Blocks::Allocator& allocator, std::uint64_t ts, std::uint64_t bytes) {
+  Process& process = this->process(allocator.pid);
+  Counter& counter = process.blocks[allocator.gpu];
+  if (counter.value == bytes) return;
+  if (!counter.track.id) {
+    counter.track.bytes = true;
+    announce(counter.track, Track::Kind::counter, &process.track, &process.track,
+             fmt::format("PyTorch's blocks, GPU {}", allocator.gpu));
+  }
+  set(counter, ts, bytes);
 }
 
 namespace {

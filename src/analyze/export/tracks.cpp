@@ -36,7 +36,8 @@ Tracks::Tracks(Names& names, std::vector<TrackWriter*> writers, Part part)
       in_part_(!part.from),
       idle_(names, 0),
       at_work_({}, idle_),
-      memory_(names, *this) {}
+      memory_(names, *this),
+      blocks_(names, part, false) {}
 
 // What follows from a line wherever it lies.
 void Tracks::follow(const Line& line) {
@@ -46,6 +47,7 @@ void Tracks::follow(const Line& line) {
   if (!in_part_ && part_.has(line.ts) && line.kind != LineKind::header) begin_part();
   at_work_.line(line);
   memory_.line(line);
+  blocks(line);
   for (const analyze::Process* gone : line.gone) forget(gone->pid);
   if (line.new_program) forget(line.pid);  // it gets new tracks, too
 }
@@ -61,6 +63,9 @@ void Tracks::outside(const Line& line) {
 void Tracks::begin_part() {
   in_part_ = true;
   memory_.live().each([&](const LiveMemory::Block& block) { set_memory(block, part_.from, true); });
+  blocks_.each([&](const Blocks::Allocator& allocator) {
+    set_blocks(allocator, part_.from, allocator.levels().now.allocated);
+  });
 }
 
 void Tracks::line(const Line& line) {
@@ -306,6 +311,7 @@ void Tracks::close(Process& process) {
   }
   count_launches(process, ~std::uint64_t{0});
   for (Counter& counter : process.memory) write(counter);
+  for (auto& [gpu, counter] : process.blocks) write(counter);
   write(process.launches);
 }
 

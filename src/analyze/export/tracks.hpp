@@ -25,6 +25,7 @@
 #include "analyze/gaps/idle.hpp"
 #include "analyze/iterations/thread_work.hpp"
 #include "analyze/lanes/gpu_queues.hpp"
+#include "analyze/memory/blocks.hpp"
 #include "analyze/memory/traced_memory.hpp"
 #include "util/hash.hpp"
 
@@ -75,6 +76,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
     std::map<std::pair<std::uint32_t, std::size_t>, std::vector<Lane>> ranges;
     std::vector<Lane> windows;  // in which GPU times were recorded, where they were not always
     std::array<Counter, MEMORY_KINDS> memory;
+    std::map<std::int64_t, Counter> blocks;  // of PyTorch's allocator, by GPU
     Counter launches;
     std::uint64_t counted = 0, counted_from = 0;  // launches since then
   };
@@ -153,6 +155,8 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   void ended(const LiveMemory::Block& block, std::uint64_t ts, LiveMemory::Ended) override;
   void freed_unknown(const MemoryCall&) override {}
   void set_memory(const LiveMemory::Block& block, std::uint64_t ts, bool more);
+  void blocks(const Line& line);
+  void set_blocks(const Blocks::Allocator& allocator, std::uint64_t ts, std::uint64_t bytes);
   void set(Counter& counter, std::uint64_t ts, std::uint64_t value);
   void write(Counter& counter);
 
@@ -176,6 +180,7 @@ class Tracks : public Analysis, private LiveMemory::Listener {
   Idle idle_;     // is shown nothing: a picture has no idle times
   ThreadsAtWork at_work_;
   TracedMemory memory_;
+  Blocks blocks_;
   std::map<std::uint32_t, Process> processes_;
   Process* last_process_ = nullptr;
   const analyze::Process* of_line_ = nullptr;

@@ -88,6 +88,7 @@ Blocks::Allocator* Blocks::allocator_of(std::uint64_t process, std::uint32_t pid
   if (allocators_.size() == MAX_ALLOCATORS) return nullptr;
   processes_[process].allocators.emplace(gpu, allocators_.size());
   Allocator& added = allocators_.emplace_back();
+  added.process = process;
   added.pid = pid;
   added.gpu = gpu;
   return &added;

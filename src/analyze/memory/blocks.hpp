@@ -36,6 +36,7 @@ class Blocks {
   };
   // What one process has on one GPU.
   struct Allocator {
+    std::uint64_t process = 0;  // its number
     std::uint32_t pid = 0;
     Name comm;
     std::int64_t gpu = 0;
@@ -63,6 +64,17 @@ class Blocks {
   bool any() const { return seen_; }
   // Null: it is not known. As it is now.
   const Allocator* of(std::uint64_t process, std::int64_t gpu) const;
+  // Those of a process; and those of all processes that have not gone.
+  template <typename Visit>
+  void each_of(std::uint64_t process, Visit&& visit) const {
+    if (auto of = processes_.find(process); of != processes_.end())
+      for (const auto& [gpu, at] : of->second.allocators) visit(allocators_[at]);
+  }
+  template <typename Visit>
+  void each(Visit&& visit) const {
+    for (const Allocator& one : allocators_)
+      if (of(one.process, one.gpu) == &one) visit(one);
+  }
   const std::vector<Allocator>& allocators() const { return allocators_; }  // the largest first
   const std::vector<OfPlace>& places() const { return places_; }            // likewise
   // Frees of blocks that were allocated before the trace, or whose allocation was lost.

@@ -172,6 +172,50 @@ TEST_CASE("Samples of GPUs are counters of the machine, rounded; the energy coun
                               "3<0 0/0 as 0 GPU 3: memory used"});
 }
 
+namespace {
+
+std::string block(const char* op, int ts, int ptr, const std::string& more = "", int pid = 7) {
+  return fmt::format(R"({{"id":{},"type":"block","op":"{}","name":"pytorch","library":"c10",)"
+                     R"("layer":2,"ts":{},"pid":{},"tid":{},"ptr":"{:#x}"{}}})",
+                     ts, op, ts, pid, pid, ptr, more) +
+         "\n";
+}
+std::string of(int size, int gpu) { return fmt::format(R"(,"size":{},"device":{})", size, gpu); }
+std::string exit_of(int pid, int ts) {
+  return fmt::format(R"({{"type":"process","op":"exit","ts":{},"pid":{}}})", ts, pid) + "\n";
+}
+
+}  // namespace
+
+TEST_CASE("PyTorch's blocks are a counter of each GPU of a process, which falls to zero with it") {
+  std::string text = block("alloc", 5, 0x100, of(512, 0)) + block("alloc", 6, 0x200, of(64, 1)) +
+                     block("alloc", 7, 0x300, of(8, 0)) +
+                     block("alloc", 7, 0x400, of(4, 0), 8) +  // of another process
+                     block("free", 8, 0x900) + block("free", 9, 0x100);
+  CHECK(draw(text + exit_of(7, 11)).events ==
+        Lines{"PyTorch's blocks, GPU 0 is 512 at 5", "PyTorch's blocks, GPU 0 is 520 at 7",
+              "PyTorch's blocks, GPU 0 is 8 at 9", "PyTorch's blocks, GPU 1 is 64 at 6",
+              "PyTorch's blocks, GPU 0 is 0 at 11", "PyTorch's blocks, GPU 1 is 0 at 11",
+              "PyTorch's blocks, GPU 0 is 4 at 7"});
+  CHECK(draw(text).tracks == Lines{"1<0 7/0 as 7 ", "2<1 7/0 as 7 PyTorch's blocks, GPU 0",
+                                   "3<1 7/0 as 7 PyTorch's blocks, GPU 1", "4<0 8/0 as 8 ",
+                                   "5<4 8/0 as 8 PyTorch's blocks, GPU 0"});
+  // Another program in the process; what it has begins from nothing.
+  CHECK(draw(text +
+             R"({"type":"process","op":"exec","ts":12,"pid":7,"comm":"b"})"
+             "\n" +
+             block("alloc", 13, 0x100, of(1, 0)))
+            .events.back() == "PyTorch's blocks, GPU 0 is 4 at 7");
+}
+
+TEST_CASE("Blocks from before a part are there from its beginning") {
+  std::string text = block("alloc", 5, 0x100, of(512, 0)) + block("alloc", 6, 0x200, of(64, 1)) +
+                     exit_of(8, 7) + block("free", 20, 0x200) + block("free", 30, 0x100);
+  CHECK(draw(text, {}, {.from = 10, .to = 25}).events ==
+        Lines{"PyTorch's blocks, GPU 1 is 64 at 10", "PyTorch's blocks, GPU 0 is 512 at 10",
+              "PyTorch's blocks, GPU 1 is 0 at 20"});
+}
+
 TEST_CASE("Having a GPU is a counter of each process, until another has it") {
   DrawnTracks drawn = draw(
       R"({"type":"gpu","op":"sample","ts":5,"gpu":3,"residents":[{"pid":7,"ms":0.75},{"ms":0.1}],)"

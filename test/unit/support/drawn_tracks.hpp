@@ -81,11 +81,13 @@ struct DrawnTracks {
   std::vector<std::string> tracks, events, execution_tracks, spans;
 };
 
-inline DrawnTracks draw(const std::string& text, const TraceFacts& facts = {}) {
+inline DrawnTracks draw(const std::string& text, const TraceFacts& facts = {}, Part part = {}) {
   LineParser parser;
   Notes notes(parser.names());
-  Tracks tracks(parser.names(), {&notes});
-  auto seen = each_line(parser, text, [&](const Line& line) { tracks.line(line); });
+  Tracks tracks(parser.names(), {&notes}, part);
+  auto seen = each_line(parser, text, [&](const Line& line) {
+    part.has(line) ? tracks.line(line) : tracks.outside(line);
+  });
   tracks.finish(facts);
   REQUIRE(!notes.events.empty());
   CHECK(notes.events.back() == "the end");
