@@ -14,11 +14,11 @@ std::uint64_t until(std::uint64_t since, std::uint64_t ts) { return ts > since ?
 
 }  // namespace
 
-void Memory::Level::set(const ByKind& held) {
+void Memory::Level::set(const Held& held) {
   Level now;
   now.most = now.last = held;
   for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++)
-    now.sums[static_cast<std::size_t>(side_of(static_cast<MemoryKind>(kind)))] += held[kind];
+    now.sums[static_cast<std::size_t>(side_of(static_cast<MemoryKind>(kind)))] += held.kinds[kind];
   now.touched = true;
   merge(now);
 }
@@ -27,8 +27,9 @@ void Memory::Level::merge(const Level& next) {
   if (!next.touched) return;
   for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++) {
     auto side = static_cast<std::size_t>(side_of(static_cast<MemoryKind>(kind)));
-    if (!touched || next.sums[side] >= sums[side]) most[kind] = next.most[kind];
+    if (!touched || next.sums[side] >= sums[side]) most.kinds[kind] = next.most.kinds[kind];
   }
+  most.blocks = std::max(most.blocks, next.most.blocks);
   for (std::size_t side = 0; side < SIDES; side++)
     sums[side] = std::max(sums[side], next.sums[side]);
   last = next.last;
@@ -48,7 +49,7 @@ void Memory::line(const Line& line) {
   line_ = &line;
   memory_.line(line);
   line_ = nullptr;
-  blocks_.line(line);
+  blocks_changed(line);
   driver_.line(line);
   if (line.meaning->memory == MemoryEffect::alloc && !line.has(Field::ret))
     not_returned_ += part_.has(line);
@@ -96,8 +97,9 @@ void Memory::begin_part() {
   auto begin = [&](Holder& holder) {
     for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++) {
       holder.kinds[kind] = {};
-      holder.kinds[kind].held = holder.kinds[kind].peak = holder.held[kind];
+      holder.kinds[kind].held = holder.kinds[kind].peak = holder.held.kinds[kind];
     }
+    holder.most_blocks = holder.held.blocks;
     for (MemoryPeak& peak : holder.peaks) peak.begin_anew(part_.from, number_);
     holder.curve = {};
     holder.curve.at(0).set(holder.held);
@@ -109,11 +111,38 @@ void Memory::begin_part() {
   first_allocation_ = last_allocation_ = 0;
 }
 
+// PyTorch's blocks are parts of what a process holds.
+void Memory::blocks_changed(const Line& line) {
+  each_emptied(line, [&](std::uint64_t process) { set_blocks(process, 0, line.ts); });
+  blocks_.line(line);
+  if (line.kind != LineKind::block || !line.process) return;
+  std::uint64_t bytes = 0;
+  blocks_.each_of(line.process->number, [&](const Blocks::Allocator& allocator) {
+    bytes += allocator.levels().now.allocated;
+  });
+  set_blocks(line.process->number, bytes, line.ts);
+}
+
+void Memory::set_blocks(std::uint64_t process, std::uint64_t bytes, std::uint64_t ts) {
+  if (by_ != By::process || ts >= part_.to) return;
+  auto of = holder_by_number_.find(process);
+  if (of == holder_by_number_.end() || holders_[of->second].others) return;
+  if (!begun_ && ts >= part_.from) begin_part();
+  Holder& its = holders_[of->second];
+  std::uint64_t before = its.held.blocks;
+  if (bytes == before) return;
+  for (Holder* holder : {&its, &all_}) {
+    holder->held.blocks += bytes - before;
+    holder->most_blocks = std::max(holder->most_blocks, holder->held.blocks);
+    holder->curve.at(part_.clipped(ts) - begin()).set(holder->held);
+  }
+}
+
 void Memory::add(Holder& holder, const Block& block) const {
   auto kind = static_cast<std::size_t>(block.kind);
   holder.kinds[kind].block_allocated(block.size);
   holder.peaks[static_cast<std::size_t>(side_of(block.kind))].allocated(block);
-  holder.held[kind] += block.size;
+  holder.held.kinds[kind] += block.size;
   holder.curve.at(part_.clipped(block.since) - begin()).set(holder.held);
 }
 
@@ -122,7 +151,7 @@ void Memory::drop(Holder& holder, const Block& block, std::uint64_t ts, Ended ho
   holder.peaks[static_cast<std::size_t>(side_of(block.kind))].ended(block, origin_of(block).holder);
   if (ts >= part_.to) return;  // at the end of the part, it was still held
   holder.kinds[kind].block_ended(block.size, how);
-  holder.held[kind] -= block.size;
+  holder.held.kinds[kind] -= block.size;
   holder.curve.at(part_.clipped(ts) - begin()).set(holder.held);
 }
 

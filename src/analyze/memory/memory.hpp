@@ -37,12 +37,18 @@ class Memory : public Analysis, private LiveMemory::Listener {
   static constexpr std::size_t SIDES = 2;
   static Side side_of(MemoryKind kind) { return kind == MemoryKind::host ? Side::host : Side::gpu; }
 
-  // What was held during a bucket of time: each kind when its side held most, and at the end.
+  // What is held, and what PyTorch's allocator has given away of it in blocks.
+  struct Held {
+    ByKind kinds{};
+    std::uint64_t blocks = 0;
+  };
+  // What was held during a bucket of time: each kind when its side held most, the most in blocks,
+  // and all at the end.
   struct Level {
-    ByKind most{}, last{};
+    Held most, last;
     std::array<std::uint64_t, SIDES> sums{};  // of `most`
     bool touched = false;
-    void set(const ByKind& held);
+    void set(const Held& held);
     void merge(const Level& next);
   };
   using Curve = TimeBuckets<Level>;
@@ -56,7 +62,8 @@ class Memory : public Analysis, private LiveMemory::Listener {
     MemoryByKind kinds;
     std::array<MemoryPeak, SIDES> peaks;
     std::array<MemoryPeak::Holders, SIDES> at_peak;  // known once all lines were seen
-    ByKind held{};
+    Held held;
+    std::uint64_t most_blocks = 0;  // only of processes, and of all of them
     Curve curve;
   };
 
@@ -151,6 +158,8 @@ class Memory : public Analysis, private LiveMemory::Listener {
   void find_asked();
   Asked& asked_by(const Block& block);
   std::uint64_t number_of(const Block& block, const RangePlace* place) const;
+  void blocks_changed(const Line& line);
+  void set_blocks(std::uint64_t process, std::uint64_t bytes, std::uint64_t ts);
   void add(Holder& holder, const Block& block) const;
   void drop(Holder& holder, const Block& block, std::uint64_t ts, Ended how) const;
   Churn& churn_of(std::uint64_t size);
@@ -208,7 +217,7 @@ void add_driver_memory(Page& page, const Memory& memory);
 // The moments at which memory ran out.
 Json out_of_memory_json(const Memory& memory);
 void add_out_of_memory(Page& page, const Memory& memory);
-// The curve as a picture, by kind, for all processes and for each.
+// The curve as a picture, by kind, for all processes and for each, with PyTorch's blocks as a line.
 std::string memory_svg(const Memory& memory, std::string_view title);
 
 }  // namespace cudabpf::analyze

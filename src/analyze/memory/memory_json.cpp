@@ -46,13 +46,17 @@ Json holder_json(const Memory& memory, const Memory::Holder& holder) {
         {"peak", figures.peak},
         {"held", figures.held}};
     Json& levels = points[std::string(MEMORY_KIND_NAMES[kind])] = Json::array();
-    for (const auto& column : columns) levels.push_back(column.most[kind]);
+    for (const auto& column : columns) levels.push_back(column.most.kinds[kind]);
   }
   json["peak"] = {{"gpu", peak_json(memory, holder, Memory::Side::gpu)},
                   {"host", peak_json(memory, holder, Memory::Side::host)}};
   json["curve"] = {{"from_us", microseconds(memory.begin())},
                    {"step_us", microseconds(memory.end() - memory.begin()) / CURVE_POINTS},
                    {"bytes", points}};
+  if (holder.most_blocks) {
+    Json& levels = json["curve"]["blocks"] = Json::array();
+    for (const auto& column : columns) levels.push_back(column.most.blocks);
+  }
   return json;
 }
 

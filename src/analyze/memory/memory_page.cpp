@@ -91,7 +91,7 @@ void add_sparks(Page& page, const Memory& memory) {
       if (!holder.kinds[at].any()) continue;
       std::vector<std::uint64_t> levels;
       levels.reserve(columns.size());
-      for (const auto& column : columns) levels.push_back(column.most[at]);
+      for (const auto& column : columns) levels.push_back(column.most.kinds[at]);
       std::string kind(MEMORY_KIND_NAMES[at]);
       std::string label = shortened(name_of(memory, holder), width - 4 - kind.size()) + " " + kind;
       page.line(fmt::format("  {:<{}}{}", label, width - 2, spark(levels, holder.kinds[at].peak)));

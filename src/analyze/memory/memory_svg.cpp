@@ -17,6 +17,9 @@ constexpr double LEFT = 90, WIDTH = POINTS, RIGHT = 30, TOP = 70, HEIGHT = 180, 
 constexpr std::array<std::string_view, MEMORY_KINDS> COLORS = {"#1f5fa8", "#f0a030", "#7fbf6f",
                                                                "#b0b0b0", "#8d4fa0"};
 
+// Its line lies on the memory that the blocks are part of.
+constexpr std::string_view BLOCKS_NAME = "PyTorch's blocks", BLOCKS_COLOR = "#ffffff";
+
 struct Panel {
   const Memory::Holder* holder;
   Memory::Side side;
@@ -72,7 +75,7 @@ void draw_areas(Svg& svg, const std::vector<Memory::Level>& levels, const Panel&
       return top + HEIGHT - HEIGHT * share(bytes, most) / 100;
     };
     for (std::size_t i = 0; i < levels.size(); i++) {
-      std::uint64_t above = below[i] + levels[i].most[kind];
+      std::uint64_t above = below[i] + levels[i].most.kinds[kind];
       double x = LEFT + static_cast<double>(i);
       for (double at : {x, x + 1}) {
         up.emplace_back(at, y_of(above));
@@ -87,11 +90,27 @@ void draw_areas(Svg& svg, const std::vector<Memory::Level>& levels, const Panel&
   }
 }
 
+// What tensors have of it: the rest is cached, in pieces that are too small, or rounded up.
+void draw_blocks(Svg& svg, const std::vector<Memory::Level>& levels, const Panel& panel, double top,
+                 std::uint64_t most) {
+  if (panel.side != Memory::Side::gpu || !panel.holder->most_blocks) return;
+  std::vector<Svg::Point> steps;
+  for (std::size_t i = 0; i < levels.size(); i++) {
+    double y = top + HEIGHT - HEIGHT * share(std::min(levels[i].most.blocks, most), most) / 100;
+    double x = LEFT + static_cast<double>(i);
+    steps.insert(steps.end(), {{x, y}, {x + 1, y}});
+  }
+  svg.polyline(steps, BLOCKS_COLOR,
+               fmt::format("{}: at most {}", BLOCKS_NAME, human_bytes(panel.holder->most_blocks)));
+}
+
 void draw_panel(Svg& svg, const Memory& memory, const Panel& panel, double top) {
   const MemoryPeak& peak = panel.holder->peaks[static_cast<std::size_t>(panel.side)];
   svg.text(LEFT, top - 10, panel.name, 13);
   draw_axes(svg, memory, top, peak.bytes());
-  draw_areas(svg, memory.columns(panel.holder->curve, POINTS), panel, top, peak.bytes());
+  auto levels = memory.columns(panel.holder->curve, POINTS);
+  draw_areas(svg, levels, panel, top, peak.bytes());
+  draw_blocks(svg, levels, panel, top, peak.bytes());
   svg.line(LEFT, top, LEFT, top + HEIGHT, "#222222");
   svg.line(LEFT, top + HEIGHT, LEFT + WIDTH, top + HEIGHT, "#222222");
   double x = x_of(memory, peak.ts());
@@ -110,6 +129,10 @@ void draw_legend(Svg& svg, const Memory& memory) {
     svg.text(x + 17, 44, MEMORY_KIND_NAMES[kind]);
     x += 100;
   }
+  if (!memory.all().most_blocks) return;
+  svg.rect(x, 34, 12, 12, COLORS[static_cast<std::size_t>(MemoryKind::device)]);
+  svg.rect(x, 39, 12, 2, BLOCKS_COLOR);
+  svg.text(x + 17, 44, BLOCKS_NAME);
 }
 
 }  // namespace

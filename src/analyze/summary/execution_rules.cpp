@@ -67,7 +67,7 @@ Found memory_growth(const Judged& judged) {
     std::uint64_t bytes = 0;
     for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++)
       if (Memory::side_of(static_cast<MemoryKind>(kind)) == Memory::Side::gpu)
-        bytes += levels[column].last[kind];
+        bytes += levels[column].last.kinds[kind];
     return bytes;
   };
   constexpr std::size_t QUARTERS = 4;

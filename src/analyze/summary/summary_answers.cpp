@@ -372,7 +372,8 @@ std::string Summary::memory_answer(const Page& page) const {
     std::string who = who_held(memory_.all().at_peak[index]);
     std::uint64_t held = 0;
     for (std::size_t kind = 0; kind < MEMORY_KINDS; kind++)
-      if (Memory::side_of(static_cast<MemoryKind>(kind)) == side) held += memory_.all().held[kind];
+      if (Memory::side_of(static_cast<MemoryKind>(kind)) == side)
+        held += memory_.all().held.kinds[kind];
     text += fmt::format(
         "{}{} {} at most, at {}{}; {} left when the {} ended", text.empty() ? "" : "; ",
         side == Memory::Side::gpu ? "GPU" : "pinned host memory", human_bytes(peak.bytes()),

@@ -45,12 +45,24 @@ void Svg::line(double x1, double y1, double x2, double y2, std::string_view stro
   end("line", {});
 }
 
-void Svg::polygon(std::span<const Point> points, std::string_view fill, std::string_view tooltip) {
-  text_ += "<polygon points=\"";
+void Svg::begin(std::string_view element, std::span<const Point> points) {
+  fmt::format_to(std::back_inserter(text_), "<{} points=\"", element);
   for (auto [x, y] : points)
     fmt::format_to(std::back_inserter(text_), "{},{} ", Short(x).text(), Short(y).text());
+}
+
+void Svg::polygon(std::span<const Point> points, std::string_view fill, std::string_view tooltip) {
+  begin("polygon", points);
   fmt::format_to(std::back_inserter(text_), "\" fill=\"{}\"", fill);
   end("polygon", tooltip);
+}
+
+void Svg::polyline(std::span<const Point> points, std::string_view stroke,
+                   std::string_view tooltip) {
+  begin("polyline", points);
+  fmt::format_to(std::back_inserter(text_), "\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"",
+                 stroke);
+  end("polyline", tooltip);
 }
 
 void Svg::circle(double x, double y, double radius, std::string_view fill) {

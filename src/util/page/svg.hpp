@@ -23,6 +23,8 @@ class Svg {
   void line(double x1, double y1, double x2, double y2, std::string_view stroke, double width = 1);
   using Point = std::pair<double, double>;
   void polygon(std::span<const Point> points, std::string_view fill, std::string_view tooltip = {});
+  void polyline(std::span<const Point> points, std::string_view stroke,
+                std::string_view tooltip = {});
   void circle(double x, double y, double radius, std::string_view fill);
   void text(double x, double y, std::string_view text, double size = 12,
             Anchor anchor = Anchor::start, std::string_view fill = "#222222");
@@ -33,6 +35,7 @@ class Svg {
   std::string take();
 
  private:
+  void begin(std::string_view element, std::span<const Point> points);
   void end(std::string_view element, std::string_view tooltip);
 
   double width_, height_;

@@ -220,3 +220,34 @@ TEST_CASE("Places of blocks that are too many are one") {
   for (const auto& place : places) held += place.held;
   CHECK(held == 3000);
 }
+
+TEST_CASE("Blocks have a curve and a line in the picture, which falls with the process") {
+  BlockLines lines;
+  lines.reserve(0x1000000, 20 * MEBIBYTE).alloc(0x1000000, 4 * MEBIBYTE).alloc(0x1400000, 8);
+  lines.free(0x1000000);
+  lines.pid = 8;
+  lines.reserve(0x2000000, 20 * MEBIBYTE).alloc(0x2000000, 2 * MEBIBYTE);
+  lines.pid = 7;
+  lines.exit().release(0x2000000);
+  AnsweredBlocks answered(lines.text, {.to = 9000});
+  const Memory& memory = answered.memory;
+  auto columns = memory.columns(memory.all().curve, 9);
+  std::vector<std::uint64_t> most;
+  for (const Memory::Level& column : columns) most.push_back(column.most.blocks);
+  // A column is a µs: what was held when it began counts in it.
+  CHECK(most == std::vector<std::uint64_t>{0, 0, 4 * MEBIBYTE, 4 * MEBIBYTE + 8, 4 * MEBIBYTE + 8,
+                                           8, 2 * MEBIBYTE + 8, 2 * MEBIBYTE + 8, 2 * MEBIBYTE});
+  CHECK(memory.all().held.blocks == 2 * MEBIBYTE);  // of the process that goes on
+  CHECK(memory_json(memory)["all"]["curve"]["blocks"].size() > 8);
+  std::string picture = memory_svg(memory, "blocks");
+  CHECK_THAT(picture,
+             ContainsSubstring("PyTorch's blocks: at most 4.00 MiB</title></polyline>") &&
+                 ContainsSubstring("PyTorch's blocks: at most 2.00 MiB</title></polyline>"));
+  // By range they have no curve: a range's blocks are no part of the memory that it reserved.
+  AnsweredBlocks by_range(lines.text, {}, Memory::By::range);
+  CHECK_FALSE(memory_json(by_range.memory)["all"]["curve"].contains("blocks"));
+  // In a part, what was allocated before is there from its beginning.
+  AnsweredBlocks part(lines.text, {.from = 3500, .to = 5500});
+  CHECK(part.memory.columns(part.memory.all().curve, 2)[0].most.blocks == 4 * MEBIBYTE + 8);
+  CHECK(part.memory.columns(part.memory.all().curve, 2)[1].most.blocks == 8);
+}

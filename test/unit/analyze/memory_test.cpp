@@ -91,8 +91,8 @@ TEST_CASE("Processes that are too many to be kept apart are one, and free what t
   REQUIRE(processes.size() == APART + 1);
   std::uint64_t held = 0;
   for (const auto& holder : processes) {
-    held += holder.held[0];
-    if (!holder.pid) CHECK(holder.held[0] == (PROCESSES - APART) / 2 * 100);
+    held += holder.held.kinds[0];
+    if (!holder.pid) CHECK(holder.held.kinds[0] == (PROCESSES - APART) / 2 * 100);
   }
   CHECK(held == PROCESSES / 2 * 100);
 }
@@ -225,7 +225,7 @@ TEST_CASE("The curve keeps each maximum, however long the trace gets") {
   CHECK(columns[0].sums[0] == 97);
   for (std::size_t i = 1; i < 9; i++) CHECK(columns[i].sums[0] == 7);
   CHECK(columns[9].sums[0] == 8);
-  CHECK(columns[9].last[0] == 1);
+  CHECK(columns[9].last.kinds[0] == 1);
 }
 
 TEST_CASE("A picture with names of any program's making") {

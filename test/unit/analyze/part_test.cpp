@@ -98,7 +98,7 @@ TEST_CASE("What is held when a part begins is held in it, but not allocated") {
   CHECK(figures.freed == 207);
   CHECK(figures.peak == 1200);
   CHECK(figures.held == 1030);
-  CHECK(memory.all().held[0] == 1030);
+  CHECK(memory.all().held.kinds[0] == 1030);
   const MemoryPeak& peak = memory.all().peaks[0];
   CHECK(peak.bytes() == 1200);
   CHECK(part.has(peak.ts()));
@@ -109,7 +109,7 @@ TEST_CASE("What is held when a part begins is held in it, but not allocated") {
   CHECK(memory.end() == to);
   auto columns = memory.columns(memory.all().curve, 8);
   CHECK(columns.front().sums[0] >= 1000);
-  CHECK(columns.back().last[0] == 1030);
+  CHECK(columns.back().last.kinds[0] == 1030);
   std::uint64_t most = 0;
   for (const Memory::Level& column : columns) most = std::max(most, column.sums[0]);
   CHECK(most == 1200);

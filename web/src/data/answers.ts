@@ -63,7 +63,7 @@ export interface MemoryAnswer {
   blocks?: { allocators: Allocator[] };
   all: {
     peak: { gpu: MemoryPeak; host: MemoryPeak };
-    curve: { from_us: number; step_us: number; bytes: Record<string, number[]> };
+    curve: { from_us: number; step_us: number; bytes: Record<string, number[]>; blocks?: number[] };
   };
   never_freed?: { largest?: Block[] } | null;
 }

@@ -71,7 +71,8 @@ export function curvesOf(timeline: Timeline, memory: MemoryAnswer): Curve[] {
   if (copies.length)
     add({ title: "copied a second", format: bytes, marks: BINARY,
       lines: copies.map(([label, values, color]) => ({ label, values: perSecond(values, step), color })) }, step);
-  const held = Object.entries(memory.all.curve.bytes).filter(([, values]) => isAny(values));
+  const { bytes: kinds, blocks } = memory.all.curve;
+  const held = Object.entries({ ...kinds, ...(blocks && { "PyTorch's blocks": blocks }) }).filter(([, values]) => isAny(values));
   if (held.length)
     add({ title: "memory held", format: bytes, marks: BINARY,
       lines: held.map(([label, values], i) => ({ label, values, color: ["c-memory", "c-init", "c-module", "c-graph"][i % 4]! })),
