@@ -260,7 +260,6 @@ void JsonlSink::end_part(std::string_view first_of_next, LineBlock::WriteKept wr
   turn->end.last = false;
   turn->end.totals = in_part_;
   part_ = {part_.number ? part_.number + 1 : 0, next};
-  part_began_ = now;
   turn->next = part_;
   turn->next_header = beginning();
   turn->write = std::move(write);
@@ -282,7 +281,8 @@ void JsonlSink::end_part(std::string_view first_of_next, LineBlock::WriteKept wr
 }
 
 void JsonlSink::flush() {
-  if (options_.rotate_ns && since_start() - part_began_ >= options_.rotate_ns) end_part({});
+  if (options_.rotate_ns && begin_of_next(since_start()) - part_.since >= options_.rotate_ns)
+    end_part({});
   at_last_flush_ = written_until_;
   if (block_.lines && now_ns(CLOCK_MONOTONIC) - handed_over_ns_ >= HAND_OVER_NS) hand_over();
 }

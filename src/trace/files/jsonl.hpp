@@ -102,7 +102,6 @@ class JsonlSink : public Sink {
   LineBlock block_;
   std::uint64_t handed_over_ns_ = 0;
   FilePart part_;
-  std::uint64_t part_began_ = 0;  // when its first line was written, since the trace began
   // When the last of the calls ended that are written, and of those before the last flush().
   std::uint64_t written_until_ = 0, at_last_flush_ = 0;
   Totals in_part_;

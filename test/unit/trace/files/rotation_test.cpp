@@ -281,6 +281,28 @@ TEST_CASE("By time, also while nothing happens") {
   CHECK(second[2]["duration_ns"] == 0);
 }
 
+TEST_CASE("A file by time covers that time, however late its calls are written") {
+  TemporaryFolder folder;
+  JsonlOptions options;
+  options.output.path = folder.path() / "t.jsonl";
+  options.rotate_ns = 20'000'000;
+  auto sink = open_sink(options);
+  sink->begin(session_with_library());
+  std::this_thread::sleep_for(std::chrono::milliseconds(25));
+  SampleCall call("cuMemAlloc_v2", {0x7ffe1000, 4096}, {0x7f2a40000000});
+  call.id = 1;
+  call.ts = 1'000'000;  // what was called later may still lie in a ring
+  call.duration = 500;
+  sink->call(call);
+  sink->flush();
+  CHECK(files_in(folder.path()) == std::vector<std::string>{"t.0001.jsonl"});
+  sink->flush();  // nothing came
+  sink->end({});
+  auto first = trace_lines(file_text(folder.path() / "t.0001.jsonl"));
+  CHECK(files_in(folder.path()) == std::vector<std::string>{"t.0001.jsonl", "t.0002.jsonl"});
+  CHECK(first.back()["duration_ns"] >= options.rotate_ns);
+}
+
 TEST_CASE(
     "A file begins when the calls in the one before it ended, however late they are written") {
   TemporaryFolder folder;
