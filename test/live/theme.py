@@ -59,10 +59,16 @@ def child(case, output, answer):
 
 
 def kill_children():
-    """What a test that was stopped left running."""
-    with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
-        for pid in map(int, file.read().split()):
+    """What a test that failed or was stopped left running, and what that had started: it would be in the way of others."""
+    for _ in range(50):
+        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+            left = file.read().split()
+        for pid in map(int, left):
             os.kill(pid, signal.SIGKILL)
+        if not left:
+            return
+        time.sleep(0.02)  # until those of a killed one are ours
+        reap()
 
 
 def reap():
@@ -90,14 +96,14 @@ def run_apart(case):
         answer = os.read(reading, 1 << 16) if ready else b""
         os.close(reading)
         os.waitpid(pid, 0)
-        if not ready:
+        status, reason = pickle.loads(answer) if answer else ("fail", "")
+        if status == "fail":
             kill_children()
         reap()
         output.seek(0)
         printed = output.read()
         if not answer:
             printed += f"it did not end within {LIMIT_S} s" if not ready else "its process ended without an answer"
-        status, reason = pickle.loads(answer) if answer else ("fail", "")
         return Outcome(name, status, time.monotonic() - began, printed, reason)
 
 
