@@ -29,7 +29,7 @@ struct ci_entry {
   struct cb_plan plan;
   struct cb_read reads[CB_MAX_READS];
   bool launch;
-  bool of_driver;   /* what a capture keeps is asked of its calls, and of no other library's */
+  bool of_driver;   /* a function of the driver's: only what these are given is captured */
   bool looks;       /* a library that has just been loaded calls this early */
   bool describes;   /* it is given cuBLASLt's descriptors, */
   __u32 shown;      /* of which this generation of the process has shown what lies where */

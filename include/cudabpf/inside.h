@@ -125,8 +125,7 @@ struct ci_site {
   /* Where in the copy 32-bit displacements from RIP lie, in order; 0: there are no more. They hold
    * for a copy at the function's entry: the distance of the copy before it is to be added. */
   __u8 fix_at[CI_MAX_FIXED];
-  __u8 of_driver; /* a function of the lowest layer, the only one of which a capture keeps anything
-                   */
+  __u8 of_driver; /* a function of the driver's: only what these are given is captured */
   __s32 pushed;   /* by how much the first instruction lowers the stack pointer */
   __u32 above; /* how many words above the return address are handed on: at least CI_USUAL_ABOVE */
   struct ci_taped taped;

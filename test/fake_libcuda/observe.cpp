@@ -51,7 +51,8 @@ void wait_until(uint64_t begin_ns, uint64_t nanoseconds) {
 
 void hang_until(const std::string& file) {
   constexpr timespec A_WHILE = {0, 1000000};
-  while (file.empty() || access(file.c_str(), F_OK) != 0) nanosleep(&A_WHILE, nullptr);
+  while (file.empty()) pause();
+  while (access(file.c_str(), F_OK) != 0) nanosleep(&A_WHILE, nullptr);
 }
 
 bool applies(int rule_symbol, uint64_t at, int symbol, uint64_t nth) {
